@@ -36,6 +36,8 @@ nitpick_ignore_regex = [("py:class", r"(?!tensornp\.).*")]
 shutil.copytree(
     ROOT / "examples", HERE / "examples", ignore=shutil.ignore_patterns("*.py", "*.txt"), dirs_exist_ok=True
 )
+# Pages of names that are no longer public would still be built.
+shutil.rmtree(HERE / "generated", ignore_errors=True)
 PAGES = {"index": "README.md", "contributing": ".github/CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
 LINKS = {
     "(.docs/": "(",

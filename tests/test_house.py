@@ -16,8 +16,8 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
     "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts -> __main__",
-    "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values, exchange -> summary",
-    "core/values": "block, scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
+    "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values -> summary",
+    "core/values": "scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "wording, row_table, readable -> records -> tree, compare, tensors, operators "
@@ -37,8 +37,8 @@ HOMES = {
     "wcwidth": {"render/layout/table"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},
-    "jax": {"core/exchange/other_libraries"},
-    "cupy": {"core/exchange/other_libraries"},
+    "jax": {"core/convert/other_libraries"},
+    "cupy": {"core/convert/other_libraries"},
     "fsspec": {"models/files/remote_file"},
     "gguf": {"models/formats/gguf"},
     "tqdm": {"models/scan/progress"},

@@ -10,7 +10,7 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from side_by_side import Figure, interleave, timed
 
-from tensornp.core.memory.fingerprint import fingerprint
+from tensornp.core.memory.changes import fingerprint
 from tensornp.core.namespace.search import Search
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions

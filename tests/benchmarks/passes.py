@@ -87,7 +87,9 @@ def _bare(step: Callable[[], None]) -> Callable[[], None]:
                     known.update(() if is_gradient else (key,))
                     figures.extend(torch.aminmax(x))
                     if has_sums:
-                        figures.extend((x.sum(), torch.linalg.vector_norm(x)))
+                        figures.append(torch.linalg.vector_norm(x))
+                    if has_sums and not is_gradient:
+                        figures.append(x.sum())
                     if has_sample:
                         samples.append(x.reshape(-1)[:: max(1, x.numel() // 256)].clone())
 

@@ -13,8 +13,7 @@ from side_by_side import Figure, interleave, peak_mib, timed
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
-from tensornp.core.values.compare.difference import difference_of
-from tensornp.core.values.compare.where import sums_by_axis
+from tensornp.core.values.compare.where import difference_of, sums_by_axis
 from tensornp.core.values.locate import locate
 from tensornp.core.values.pictures.planes import overview_of, plane_map
 from tensornp.core.values.shown.window import window_of

@@ -15,7 +15,7 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.live.find import released_from
+from tensornp.models.live.refind import released_rows
 from tensornp.render.models.comparison import live_rows, weights_comparison_document
 from tensornp.widget.comparison import ComparisonTable, pair_of
 
@@ -47,7 +47,7 @@ class Compared(ModulePage):
         found = tnp.compare(*sides)
         assert isinstance(found, WeightsComparison)
         live = live_rows(found, 2000)
-        rows = [{row.name: row for row in released_from(side, self.names, "")[0]} for side in sides]
+        rows = [{row.name: row for row in released_rows(side, self.names, "")} for side in sides]
         pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
         widget = ComparisonTable(pairs, live, table_html=weights_comparison_document(found).html())
         widget._slow.clear()

@@ -17,11 +17,11 @@ from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
-from tensornp.models.entries.released import Find, released
+from tensornp.models.live.refind import released
 from tensornp.widget.weights import WeightsWidget
 
 
-class Reached(Find):
+class Reached:
     """Finds the weights of a tree, unless the test says that they are gone."""
 
     def __init__(self, tree: Tree, name: str) -> None:

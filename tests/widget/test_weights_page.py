@@ -17,13 +17,13 @@ from tree_rows import rows_of
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
-from tensornp.models.entries.released import Find, released
+from tensornp.models.live.refind import released
 from tensornp.models.module_view import module_view
 from tensornp.widget.tree import MAX_LISTED, MAX_ROWS
 from tensornp.widget.weights import WeightsWidget
 
 
-class Reached(Find):
+class Reached:
     """Finds what a page asks for as the test wants it to be found, and tells it the test."""
 
     def __init__(self, shown: Shown) -> None:

@@ -12,12 +12,11 @@ from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
-from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.entries.repeated import first_of_each
+from tensornp.models.entries.repeated import NotListed, not_counted
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
-from tensornp.models.storage.totals import held_by, identity_of, stored_in_files
+from tensornp.models.storage.relations import held_by, identity_of, stored_in_files
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -46,28 +45,6 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
-
-    def _display_(self) -> object:
-        """Return the card for marimo, which would list the numbers alone."""
-        return display_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
-
-class Spread(NamedTuple):
-    """Sizes of weights that are sharded over ranks.
-
-    Attributes
-    ----------
-    parameters_here : int
-        Elements of the parameters on this rank.
-    nbytes_of_all : int
-        Bytes of the elements of all weights on all ranks.
-    """
-
-    parameters_here: int
-    nbytes_of_all: int
 
     def _display_(self) -> object:
         """Return the card for marimo, which would list the numbers alone."""
@@ -157,10 +134,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
-        return WeightsExplorer(
-            entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, classes=self.classes,
-            is_of_module=self.is_of_module,
-        )  # fmt: skip
+        return self._copy(entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, problems=())
+
+    def _copy(self, entries: Iterable[WeightEntry], source: str, **facts: Any) -> WeightsExplorer:
+        own = {"metadata": self.metadata, "problems": self.problems, **facts}
+        return WeightsExplorer(entries, source, is_of_module=self.is_of_module, classes=self.classes, **own)
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:
@@ -169,11 +147,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights without expressions."""
-        entries = [one._with_(code="") for one in self._entries.values()]
-        return WeightsExplorer(
-            entries, self.source, metadata=self.metadata, problems=self.problems, is_of_module=self.is_of_module,
-            classes=self.classes,
-        )  # fmt: skip
+        return self._copy((one._with_(code="") for one in self._entries.values()), self.source)
 
     @property
     def num_weights(self) -> int:
@@ -192,12 +166,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def _count(self) -> Totals:
         every = list(self._entries.values())
-        parameters = [one for one in every if self._is_counted(one)]
-        counted = {identity_of(one): one for one in first_of_each(parameters)}
+        parameters = _each_once(one for one in every if self._is_counted(one))
         held = [held_by(one) for one in every]
         elements, nbytes = _stored_in_memory([one for one in held if one is not None])
         others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
-        return Totals(sum(one._num_parameters or 0 for one in counted.values()), elements + others, nbytes + of_files)
+        return Totals(sum(one._num_parameters or 0 for one in parameters), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
         """Return whether a weight counts as a parameter."""
@@ -206,7 +179,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def told_nbytes(self, nbytes: int) -> str:
         """Return a size in words, with the size of weights on the meta device."""
         told = format_nbytes(nbytes)
-        on_meta = sum(one.nbytes for one in self._each_once() if one.location == META and one.kind != COMPUTED)
+        on_meta = sum(
+            one.nbytes for one in _each_once(self._entries.values()) if one.location == META and one.kind != COMPUTED
+        )
         if not on_meta:
             return told
         would = f"would take {format_nbytes(on_meta)}"
@@ -221,22 +196,19 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return counted(number, "element") + (" besides states" if has_states else "")
 
     @property
-    def spread(self) -> Spread | None:
-        """Return the sizes of sharded weights here and on all ranks, None without any."""
+    def spread(self) -> tuple[int, int] | None:
+        """Return the parameters on this rank and the bytes on all ranks, None without sharded weights."""
         if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
-        every = self._each_once()
+        every = _each_once(self._entries.values())
         elsewhere = sum(one._numel_elsewhere for one in every if self._is_counted(one))
         nbytes = sum(one.nbytes + one._nbytes_elsewhere for one in every)
-        return Spread(self.totals.parameters - elsewhere, nbytes)
+        return self.totals.parameters - elsewhere, nbytes
 
     @property
     def nbytes_here(self) -> int:
         """Return the bytes of the elements on this rank, without padding of storages."""
-        return sum(one.nbytes for one in self._each_once())
-
-    def _each_once(self) -> list[WeightEntry]:
-        return list({identity_of(one): one for one in self._entries.values()}.values())
+        return sum(one.nbytes for one in _each_once(self._entries.values()))
 
     def scan(
         self,
@@ -322,14 +294,21 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def __repr__(self) -> str:
         totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
-        here = f"on this rank {spread.parameters_here:,} and {format_nbytes(totals.nbytes)}" if spread else ""
+        here = f"on this rank {spread[0]:,} and {format_nbytes(totals.nbytes)}" if spread else ""
         said = [
             number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
             self.told_parameters(totals.parameters),
-            format_nbytes(spread.nbytes_of_all) if spread else self.told_nbytes(totals.nbytes),
+            format_nbytes(spread[1]) if spread else self.told_nbytes(totals.nbytes),
             here, counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
+
+
+def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
+    """Return one weight for all names of the same elements."""
+    every = list({identity_of(one): one for one in entries}.values())
+    again = not_counted(every)
+    return [one for one in every if one.name not in again]
 
 
 def _stored_in_memory(held: list[Any]) -> tuple[int, int]:

@@ -2,62 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.torch_private import is_strided, storage_address
-from tensornp.core.lowlevel.unsharded import GATHERED, gathered_addresses
+from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_strided, storage_address
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.formats.contents import Contents
 
 
 def explorer_of(
     obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> WeightsExplorer:
     """Return the explorer of an object in memory, which has a name or an expression."""
-    from tensornp.models.live.module import entries_of_module, parameters_of
-    from tensornp.models.live.optimizer import Reached, entries_of_optimizer
+    from tensornp.models.live.module import contents_of_module, parameters_of
+    from tensornp.models.live.optimizer import contents_of_optimizer, modules_in, names_in
     from tensornp.models.live.state_dict import contents_of_tree
-    from tensornp.models.opening.lora import with_pairs
-    from tensornp.models.optimizers import with_names
-    from tensornp.models.quantization.layouts import with_packed
-    from tensornp.models.storage.relations import relate
 
     root = expression or name_of(obj, namespace)
     if issubclass(type(obj), torch.nn.Module):
-        entries, problems, classes = entries_of_module(obj, root or "model")
-        entries = with_pairs(with_packed(relate(_with_gathered(entries))))
-        source = expression or type(obj).__name__
-        return WeightsExplorer(entries, source, problems=problems, is_of_module=True, classes=classes)
+        found = contents_of_module(obj, root or "model")
+        return _explorer(obj, expression, found, _related(found.entries))
     if issubclass(type(obj), torch.optim.Optimizer):
-        reached = Reached([obj], namespace)
-        entries, metadata, problems = entries_of_optimizer(obj, root or "optimizer", model, reached.names_of)
-        source = expression or type(obj).__name__
-        return WeightsExplorer(entries, source, metadata=metadata, problems=problems)
+        own = root or "optimizer", model, lambda one: names_in(one, modules_in(namespace))
+        found = contents_of_optimizer(obj, *own)
+        return _explorer(obj, expression, found, found.entries)
     if is_container(obj) and not is_tensor_like(obj):
+        from tensornp.models.optimizers import with_names
+
         found = contents_of_tree(obj, root or "state_dict", model, namespace)
         if not found.entries and not found.optimizers:
             raise BadRequestError("; ".join((why_nothing(obj), *found.problems)))
         entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
-        problems = [*found.problems, *(f"the states are not named by this model, {one}" for one in why if one)]
-        entries = with_pairs(with_packed(relate(_with_gathered(entries))))
-        source = expression or type(obj).__name__
-        return WeightsExplorer(
-            entries, source, metadata=found.metadata, problems=problems, is_of_module=found.is_of_module,
-            classes=found.classes,
-        )  # fmt: skip
+        problems = [f"the states are not named by this model, {one}" for one in why if one]
+        return _explorer(obj, expression, found, _related(entries), problems)
     raise BadRequestError(
         "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
         f"not {an_instance(obj)}{'; tnp.card and tnp.stats take one tensor' if is_tensor_like(obj) else ''}"
     )
+
+
+def _explorer(
+    obj: Any, expression: str, found: Contents, entries: list[WeightEntry], problems: Sequence[str] = ()
+) -> WeightsExplorer:
+    return WeightsExplorer(
+        entries, expression or type(obj).__name__, metadata=found.metadata, problems=[*found.problems, *problems],
+        is_of_module=found.is_of_module, classes=found.classes,
+    )  # fmt: skip
+
+
+def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights with ties, packed codes and pairs of adapters noted."""
+    from tensornp.models.opening.lora import with_pairs
+    from tensornp.models.quantization.layouts import with_packed
+    from tensornp.models.storage.relations import relate
+
+    return with_pairs(with_packed(relate(_with_gathered(entries))))
 
 
 @outside_modes

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.summary.card import StatsBudget
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.stats.alarms import NotFinite, alarms_of
 from tensornp.models.entries.tensor import TensorSource

@@ -60,7 +60,7 @@ def _at_end(recorder: Recorder, table: str) -> Iterator[tuple[Known, str, Value]
             if tensor is not None and tensor.is_floating_point():
                 if table == "_buffers":
                     recorder.tensors.forget([tensor])
-                yield known, name, recorder.tensors.value(tensor)
+                yield known, name, recorder.tensors.value(tensor, has_sums=False)
 
 
 def _became_odd(recorder: Recorder, at_end: Iterable[tuple[Known, str, Value]]) -> dict[str, tuple[int, Value]]:
@@ -93,12 +93,7 @@ def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
     """Return the statistics of a row; elements of an expanded tensor count as often as they occur."""
     low, high, total, norm = rows[row]
     count, times, _ = recorder.tensors.counts[row]
-    total, norm = total * times, norm * math.sqrt(times)
-    reach = max(abs(low), abs(high))
-    if (math.isinf(norm) and math.isfinite(reach)) or (norm == 0 and reach > 0):
-        # Squares of float32 are beyond its range before the numbers are.
-        norm = math.nan
-    return Figures(low, high, total, norm, count)
+    return Figures(low, high, total * times, norm * math.sqrt(times), count)
 
 
 def _put_gradients(recorder: Recorder, rows: Sequence[Row]) -> None:

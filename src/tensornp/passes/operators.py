@@ -87,7 +87,9 @@ class OperatorMode(TorchDispatchMode):
         """Call the operator, and record its inputs and results."""
         __tracebackhide__ = True
         call, kind, kwargs = None, _kind_of(func), kwargs or {}
-        if kind is not None and self._recorder.follows_here():
+        # A view is no call, but without a gradient it has no node either.
+        is_needed = kind is not None and (not kind.is_view or torch.is_grad_enabled())
+        if kind is not None and is_needed and self._recorder.follows_here():
             try:
                 call = self._placed(kind, sys._getframe(1))
             except Exception as error:

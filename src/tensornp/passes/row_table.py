@@ -36,7 +36,7 @@ class RowTable:
         self._places: list[tuple[_Chunk, int]] = []
         self._samples: list[torch.Tensor] = []
 
-    def add(self, tensor: torch.Tensor, *, has_sums: bool = True) -> int:
+    def add(self, tensor: torch.Tensor, *, has_norm: bool = True, has_sum: bool = True) -> int:
         """Read the statistics of a strided tensor with elements; return its number."""
         dtype = tensor.dtype
         if dtype not in _FLOATS:
@@ -52,20 +52,23 @@ class RowTable:
         at = chunk.count
         chunk.count = at + 1
         torch.aminmax(tensor, out=(chunk.mins[at], chunk.maxs[at]))
-        if has_sums:
-            chunk.take_sums(tensor, at)
+        if has_norm:
+            chunk.take_norm(tensor, at)
+        if has_sum:
+            chunk.take_sum(tensor, at)
         self._places.append((chunk, at))
         return len(self._places) - 1
 
-    def complete(self, number: int, tensor: torch.Tensor) -> None:
-        """Read the sum and the norm of an unchanged tensor with extremes alone."""
+    def complete(self, number: int, tensor: torch.Tensor, *, has_sum: bool) -> None:
+        """Read the norm, and the sum too, of an unchanged tensor with extremes alone."""
         chunk, at = self._places[number]
-        chunk.take_sums(tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0], at)
+        tensor = tensor if tensor.dtype in _FLOATS else _comparable(tensor)[0]
+        chunk.take_norm(tensor, at)
+        if has_sum:
+            chunk.take_sum(tensor, at)
 
     def sample(self, tensor: torch.Tensor) -> int:
         """Copy up to 256 elements at even distances on the device; return the number of the sample."""
-        if not tensor.is_contiguous():
-            tensor = tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
         taken = tensor.reshape(-1)[:: -(-tensor.numel() // NUM_SAMPLED)]
         if taken.is_complex():
             taken = taken.abs()
@@ -93,11 +96,14 @@ class _Chunk:
         self.mins, self.maxs = (row.unbind() for row in self.extremes.unbind())
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
-    def take_sums(self, tensor: torch.Tensor, at: int) -> None:
-        """Read the sum and the norm of a tensor."""
-        total, norm = (self.sums[at], self.norms[at]) if self.sums else self.wides[:, at].unbind()
-        torch.sum(tensor, (), dtype=self.wide, out=total)
-        torch.linalg.vector_norm(tensor, dtype=self.wide, out=norm)
+    def take_sum(self, tensor: torch.Tensor, at: int) -> None:
+        """Read the sum of a tensor."""
+        torch.sum(tensor, (), dtype=self.wide, out=self.sums[at] if self.sums else self.wides[0, at])
+
+    def take_norm(self, tensor: torch.Tensor, at: int) -> None:
+        """Read the norm of a tensor."""
+        cell = self.norms[at] if self.norms else self.wides[1, at]
+        torch.linalg.vector_norm(tensor, dtype=self.wide, out=cell)
 
     def close(self) -> None:
         """Release the views; each takes more memory than a row."""

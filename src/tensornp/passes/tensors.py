@@ -15,8 +15,8 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import torch_private
+from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import plain
 from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
@@ -113,6 +113,13 @@ class Tensors:
             return found[1]
         return memory.last[2] if memory.last[1] == version else None
 
+    def _row_of(self, tensor: torch.Tensor) -> Any:
+        """Return the row of the elements of a tensor, also of another view of them; None if none was read."""
+        memory = self._memories.get(_key_of(tensor))
+        if memory is None or memory.last is None or memory.last[1] != _version_of(tensor):
+            return None
+        return memory.last[2].figures if _are_same_elements(memory.last[0], _strided_place(tensor)) else None
+
     def is_known(self, tensor: torch.Tensor) -> bool:
         """Return whether the memory of a tensor was seen before: a result of an operator there is a view."""
         return _key_of(tensor) in self._memories
@@ -128,10 +135,15 @@ class Tensors:
             readable, note = readable_of(tensor)
             if readable is None:
                 return None
+            row = self._row_of(tensor) if self._sees_writes and not note else None
+            if row is not None:
+                # The operator that returned it has read its extremes.
+                self.table.complete(row, readable, has_sum=False)
+                return int(row)
             if note == STORED and readable.numel() < tensor.numel():
                 # A sparse gradient counts as a whole, with the elements that are not stored.
                 readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
-            return self._add(readable, tensor.numel(), is_stored=note == STORED)
+            return self._add(readable, tensor.numel(), is_stored=note == STORED, has_sum=False)
         except Exception:
             return None
 
@@ -224,19 +236,21 @@ class Tensors:
                 value.note = "freed: not read"
             return
         if row is not None and not has_row:
-            self.table.complete(row, readable)
+            self.table.complete(row, readable, has_sum=True)
             self.counts[row] = *self.counts[row][:2], True
         elif row is None:
             is_stored = value.note == STORED
             count = readable.numel() if is_stored else tensor.numel()
-            row = self._add(readable, count, is_stored=is_stored, has_sums=has_sums)
+            row = self._add(readable, count, is_stored=is_stored, has_norm=has_sums, has_sum=has_sums)
             value.figures = row
         if has_sample:
             value.sample = self.table.sample(readable)  # type: ignore[assignment]
 
-    def _add(self, readable: torch.Tensor, count: int, *, is_stored: bool, has_sums: bool = True) -> int:
-        row = self.table.add(readable, has_sums=has_sums)
-        self.counts[row] = count, 1.0 if is_stored else count / readable.numel(), has_sums
+    def _add(
+        self, readable: torch.Tensor, count: int, *, is_stored: bool, has_norm: bool = True, has_sum: bool = True
+    ) -> int:
+        row = self.table.add(readable, has_norm=has_norm, has_sum=has_sum)
+        self.counts[row] = count, 1.0 if is_stored else count / readable.numel(), has_sum
         return row
 
 

@@ -54,7 +54,7 @@ def figures_text(figures: Any) -> str:
         return str(figures.word or "no elements")
     ends = dict.fromkeys(format_number(end + 0.0) for end in (figures.min, figures.max))
     about = "≈" if len(ends) == 1 and figures.min != figures.max else ""
-    norm = "" if math.isnan(figures.norm) else f", norm {format_number(figures.norm)}"
+    norm = "" if math.isnan(figures.norm) or figures.is_norm_beyond else f", norm {format_number(figures.norm)}"
     return f"{about}{' … '.join(ends)}{norm}"
 
 

@@ -11,8 +11,8 @@ from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.memory.changes import fingerprint, fingerprint_of_array
 from tensornp.core.memory.digest import digest_of
-from tensornp.core.memory.fingerprint import fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.info import inspect
@@ -107,17 +107,12 @@ def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
 
 
 def _listing(expression: str) -> tuple[Any, ...]:
-    """Return for each weight its name and facts."""
-    return tuple((name, *_facts_of(entry)) for name, entry in _held(expression).items() if not entry._is_nothing)
-
-
-def _summary(expression: str) -> tuple[Any, ...]:
-    """Return a digest of the listing, and the weights, elements and bytes here, each once."""
-    held, rows = _held(expression), _listing(expression)
+    """Return name and facts of each weight, and the elements and bytes here, each once."""
+    held = _held(expression)
+    rows = tuple((name, *_facts_of(entry)) for name, entry in held.items() if not entry._is_nothing)
     again = not_counted(list(held.values()))
     each = [entry for name, entry in held.items() if name not in again]
-    numel, nbytes = sum(entry._num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
-    return digest_of("\n".join(sorted(map(repr, rows))).encode()), len(rows), numel, nbytes
+    return rows, sum(entry._num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
 
 
 def _part(expression: str, name: str) -> tuple[Any, ...]:
@@ -182,5 +177,5 @@ def _each_digest(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
 
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
-    "summary": _summary, "listing": _listing, "part": _part, "digests": _digests,
+    "listing": _listing, "part": _part, "digests": _digests,
 }  # fmt: skip

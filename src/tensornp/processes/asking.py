@@ -6,6 +6,7 @@ import time
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -16,8 +17,10 @@ from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut
 from tensornp.processes.answering import answer
 
-_MAX_SAID = 12
+_MAX_NAMED = 12
 """Runs of ranks that a sentence names."""
+_NUM_PARTS = 5
+_DEAD = "has died, or was stopped"
 
 
 class OfIpyparallel:
@@ -56,12 +59,12 @@ def transport_of(client: Any) -> Any:
 
 
 class Asker:
-    """Asks processes by a transport; remembers their ranks, and who has not answered yet."""
+    """Asks processes by a transport; remembers their ranks, and questions that are not answered yet."""
 
     def __init__(self, transport: Any, timeout: float) -> None:
         self._transport, self.timeout = transport, timeout
-        self.ranks: dict[Any, int] = {}
-        self._late: dict[Any, Any] = {}
+        self._ranks: dict[Any, int] = {}
+        self._open: dict[Any, Any] = {}
         self._known: dict[Any, None] = {}
         self.ids()
 
@@ -70,32 +73,30 @@ class Asker:
         try:
             now = list(self._transport.ids)
         except Exception as error:
-            raise BadRequestError(f"the client does not tell its ids: {cut(error_text(error), MAX_TOLD)}") from None
+            raise BadRequestError(f"the ids of the client raised {cut(error_text(error), MAX_TOLD)}") from None
         self._known |= dict.fromkeys(now)
         return now
 
-    def ask(self, *question: Any, ids: Iterable[Any] | None = None) -> Answers:
-        """Ask all processes, or some, one question, and return what came in time."""
-        now = self.ids()
-        replies: dict[Any, Any] = {}
-        come: SimpleQueue[Any] = SimpleQueue()
-        until, open_ = time.monotonic() + self.timeout, {}
-        for id in dict.fromkeys(self._known if ids is None else ids):
+    def ask(self, *question: Any) -> Answers:
+        """Ask all processes one question, and return the answers that came in time."""
+        now, come, replies = self.ids(), SimpleQueue[Any](), {}
+        until, waiting = time.monotonic() + self.timeout, {}
+        for id in self._known:
             if id not in now:
-                replies[id] = "has died, or was stopped"
-            elif id in self._late and not self._late[id].done():
-                replies[id] = "has not answered an earlier question, and is not asked again before"
+                replies[id] = _DEAD
+            elif id in self._open and not self._open[id].done():
+                replies[id] = "has not answered an earlier question"
             else:
                 replies[id] = f"did not answer within {format_number(self.timeout)} s: it is stopped, or busy"
-                open_[id] = self._submitted(id, question, come)
-        while open_ and (left := until - time.monotonic()) > 0:
+                waiting[id] = self._submitted(id, question, come)
+        self._open |= waiting
+        while waiting and (left := until - time.monotonic()) > 0:
             try:
                 id = come.get(timeout=left)
             except Empty:
                 break
-            replies[id] = _reply_of(open_.pop(id))
-        self._late = {id: future for id, future in (self._late | open_).items() if not future.done()}
-        return Answers(self.ranks, replies)
+            replies[id] = _reply_of(waiting.pop(id))
+        return self._answers(replies)
 
     def _submitted(self, id: Any, question: tuple[Any, ...], come: SimpleQueue[Any]) -> Any:
         try:
@@ -107,101 +108,89 @@ class Asker:
             come.put(id)
         return future
 
+    def _answers(self, replies: Mapping[Any, Any]) -> Answers:
+        """Sort replies by rank; a text is the reason for none."""
+        ids, found, silent, num_ranks = {}, {}, {}, len(replies)
+        for id, reply in replies.items():
+            rank, num, reason, result = (self._ranks.get(id), 0, reply, None) if type(reply) is str else reply
+            num_ranks = max(num_ranks, num)
+            if rank is not None:
+                self._ranks[id] = rank
+            if reason:
+                silent[id] = ("engine", id, reason) if rank is None else ("rank", rank, reason)
+            else:
+                place = id if rank is None else rank
+                ids[place], found[place] = id, result
+        order = sorted(found) if all(type(rank) is int for rank in found) else list(found)
+        return Answers({rank: found[rank] for rank in order}, tuple(ids[rank] for rank in order), silent, num_ranks)
+
 
 def _reply_of(future: Any) -> Any:
-    """Return the answer of a process, or a text with the reason for none."""
+    """Return rank, number of ranks, reason and result of an answer, or a text with the reason for none."""
     cure = f"the same as here, {tensornp.__version__}, is needed"
     try:
-        version, rank, num_ranks, said, found = future.result()
-        if version != tensornp.__version__:
-            return f"has tensornp {cut(str(version), 20)}: {cure}"
-        return (rank, num_ranks, cut(said, MAX_TOLD), found)
-    except (ValueError, TypeError) as error:
-        if future.exception() is None:
-            return "gave an answer that is none of tensornp's"
-        return _why_raised(error, cure)
+        reply = future.result()
     except (Exception, SystemExit, CancelledError) as error:
         # The other process raised it, whatever its class.
-        return _why_raised(error, cure)
+        name = str(getattr(error, "ename", "") or type(error).__name__)
+        text = cut(str(getattr(error, "evalue", "") or error), MAX_TOLD)
+        if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in text:
+            return f"has no tensornp, or another: {cure}"
+        is_dead = name in ("EngineError", "KilledWorker", "BrokenProcessPool") or "No such engine" in text
+        return _DEAD if is_dead else f"raised {name}{f': {text}' if text else ''}"
+    if type(reply) is not tuple or len(reply) != _NUM_PARTS:
+        return "gave an answer that is none of tensornp's"
+    version, rank, num_ranks, reason, result = reply
+    if version != tensornp.__version__:
+        return f"has tensornp {cut(str(version), 20)}: {cure}"
+    return rank, num_ranks, cut(reason, MAX_TOLD), result
 
 
-def _why_raised(error: BaseException, cure: str) -> str:
-    """Return why a process has not answered, by the error of its transport."""
-    name = str(getattr(error, "ename", "") or type(error).__name__)
-    said = cut(str(getattr(error, "evalue", "") or error), MAX_TOLD)
-    if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in said:
-        return f"has no tensornp, or another: {cure}"
-    if name in ("EngineError", "KilledWorker", "BrokenProcessPool") or "No such engine" in said:
-        return "has died, or was stopped"
-    return f"raised {name}{f': {said}' if said else ''}"
-
-
+@dataclass(frozen=True)
 class Answers:
-    """The answers to one question by rank, and who has not answered.
+    """The answers to one question.
 
     Attributes
     ----------
     found : dict
-        The answers by rank, in their order; a process without a group has its id for one.
+        Answers by rank, in their order; a process without a group counts by its id.
     answered : tuple
-        The ids of those that have answered, in the same order.
-    silent : dict
-        By id, why a process has not, in a sentence.
+        Ids of the processes that answered, in the same order.
+    reasons : dict
+        By id, why a process has not answered: "rank" or "engine", its number, and the reason.
     num_ranks : int
-        How many there are in all, asked or not.
+        Number of ranks in all, asked or not.
     """
 
-    def __init__(self, known: dict[Any, int], replies: Mapping[Any, Any]) -> None:
-        ids: dict[Any, Any] = {}
-        found: dict[Any, Any] = {}
-        self._reasons: dict[tuple[str, str], list[Any]] = {}
-        self.silent: dict[Any, str] = {}
-        num_ranks = 0
-        for id, reply in replies.items():
-            own, num, said, answer = reply if type(reply) is tuple else (known.get(id), 0, reply, None)
-            num_ranks = max(num_ranks, num)
-            rank = id if own is None else own
-            if own is not None:
-                known[id] = own
-            if not said and rank in ids:
-                said = f"says that it is rank {rank}, as engine {ids[rank]} does, and is left out"
-                own, rank = None, id
-            if said:
-                noun = "engine" if own is None else "rank"
-                self.silent[id] = f"{ranks_text([rank], noun)} {said}"
-                self._reasons.setdefault((noun, said), []).append(rank)
-            else:
-                ids[rank], found[rank] = id, answer
-        order = sorted(found) if all(type(rank) is int for rank in found) else list(found)
-        self.found = {rank: found[rank] for rank in order}
-        self.answered = tuple(ids[rank] for rank in order)
-        self.num_ranks = max(len(replies), num_ranks)
-        told_before = [known.get(id) for id in self.silent]
-        missing = set(range(num_ranks)).difference(found, told_before)
-        # A process that has never told its rank may be one of them.
-        self._missing = sorted(missing) if len(missing) > told_before.count(None) else []
-
-    def id_of(self, rank: Any) -> Any:
-        """Return the process of a rank that has answered."""
-        return self.answered[list(self.found).index(rank)]
+    found: dict[Any, Any]
+    answered: tuple[Any, ...]
+    reasons: dict[Any, tuple[str, Any, str]]
+    num_ranks: int
 
     @property
-    def told(self) -> str:
-        """Return how many have answered: "32 ranks", "31 of 32 ranks"."""
+    def silent(self) -> dict[Any, str]:
+        """Reasons of the processes that have not answered, by id."""
+        return {id: f"{ranks_text([rank], noun)} {reason}" for id, (noun, rank, reason) in self.reasons.items()}
+
+    @property
+    def count_text(self) -> str:
+        """How many have answered: "32 ranks", "31 of 32 ranks"."""
         num = len(self.found)
         return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
 
     @property
-    def silent_told(self) -> list[str]:
-        """Return why processes have not answered, in one sentence for all that have the same reason."""
-        every = [f"{ranks_text(some, noun)}: {said}" for (noun, said), some in self._reasons.items()]
-        return every + ([f"nobody here is {ranks_text(self._missing)}"] if self._missing else [])
+    def silent_lines(self) -> list[str]:
+        """Why processes have not answered, one sentence per reason."""
+        by_reason: dict[tuple[str, str], list[Any]] = {}
+        for noun, rank, reason in self.reasons.values():
+            by_reason.setdefault((noun, reason), []).append(rank)
+        return [f"{ranks_text(ranks, noun)}: {reason}" for (noun, reason), ranks in by_reason.items()]
 
 
 def ranks_text(ranks: Iterable[Any], noun: str = "rank") -> str:
     """Return ranks in words: "rank 7", "ranks 0..3, 9"."""
     every = list(ranks)
     is_numbered = all(type(one) is int for one in every)
-    said = list(number_ranges(sorted(every))) if is_numbered else [cut(str(one), MAX_INSIDE) for one in every]
-    more = f" and {len(said) - _MAX_SAID:,} more" if len(said) > _MAX_SAID else ""
-    return f"{noun}{'s' * (len(every) != 1)} {', '.join(said[:_MAX_SAID])}{more}"
+    names = list(number_ranges(sorted(every))) if is_numbered else [cut(str(one), MAX_INSIDE) for one in every]
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return f"{noun}{'s' * (len(every) != 1)} {', '.join(names[:_MAX_NAMED])}{more}"

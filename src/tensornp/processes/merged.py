@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,9 +22,9 @@ _MAX_NAMED = 3
 
 
 class Facts(NamedTuple):
-    """The facts of a weight that are equal on all ranks where all is well.
+    """The facts of a weight that should be equal on all ranks.
 
-    `shape` and `nbytes` are those of the whole tensor, `device` is its kind, `layout` says how it is spread, such as
+    `shape` and `nbytes` are those of the whole tensor, `device` is its type, `layout` is such as
     "S(0), R on dp 4 × tp 8", and `tied_to` is the first of its other names.
     """
 
@@ -42,26 +41,28 @@ class Facts(NamedTuple):
         """Return the facts that differ here, with their values on the other ranks."""
         names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
         names = [name for name in names if name != "nbytes" or len(names) == 1]
-        mine, others = (", ".join(f"{name} {getattr(one, name)}" for name in names) for one in (self, other))
-        return f"{mine} here, {others} on the others"
+        return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
 
 
-class RankGroup(NamedTuple):
-    """Ranks that hold weights of the same facts; `nbytes` are those of each rank.
+class _Answered:
+    """A record of all ranks, with the processes that answered and those that did not."""
 
-    `rows` are the facts by name, None if no rank has listed them in time.
-    """
+    answers: Answers
 
-    ranks: tuple[Any, ...]
-    num_weights: int
-    parameters: int
-    nbytes: tuple[int, ...]
-    rows: Mapping[str, Facts] | None
+    @property
+    def answered(self) -> tuple[Any, ...]:
+        """Ids of the processes that answered."""
+        return self.answers.answered
+
+    @property
+    def silent(self) -> dict[Any, str]:
+        """Reasons of the processes that did not answer, by id."""
+        return self.answers.silent
 
 
 @dataclass(frozen=True, slots=True)
 class OnRanks:
-    """One weight: its `Facts` with the ranks of each, most ranks first; and who lacks it."""
+    """One weight: its `Facts` with the ranks of each, most ranks first; and the ranks without it."""
 
     name: str
     variants: tuple[tuple[Facts, tuple[Any, ...]], ...]
@@ -77,136 +78,89 @@ class OnRanks:
         """The ranks that have it."""
         return tuple(rank for _, ranks in self.variants for rank in ranks)
 
+    @property
+    def note(self) -> str:
+        """How ranks differ: "not on rank 7", "on ranks 2..3", "rank 4 has dtype float16 instead of float32"."""
+        where = ""
+        if self.lacking:
+            is_usual = len(self.lacking) < len(self.ranks)
+            where = f"not on {ranks_text(self.lacking)}" if is_usual else f"on {ranks_text(self.ranks)}"
+        others = [f"{ranks_text(ranks)} has {facts.unlike(self.facts)}" for facts, ranks in self.variants[1:]]
+        more = f"{len(others) - _MAX_NAMED:,} more are different" if len(others) > _MAX_NAMED else ""
+        return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
 
-class RankWeights(Mapping[str, OnRanks]):
+
+class RankWeights(_Answered, Mapping[str, OnRanks]):
     """The weights of all ranks; a mapping from name to `OnRanks`.
 
     Attributes
     ----------
     expression : str
         The expression that was looked up on each rank.
-    answered : tuple
-        The ids of the processes that have answered.
-    silent : dict
-        By id, why a process has not, in a sentence.
-    groups : tuple of RankGroup
-        Ranks with the same facts, the largest group first.
+    answers : Answers
+        The ranks that answered, and those that did not.
+    num_parameters, nbytes : dict of int
+        Elements and bytes of each rank; tied weights count once.
     """
 
-    def __init__(self, asker: Asker, expression: str, answers: Answers, groups: tuple[RankGroup, ...]) -> None:
-        self._asker, self.expression, self._answers, self.groups = asker, expression, answers, groups
-        self.answered, self.silent = answers.answered, answers.silent
-        self._names: dict[str, list[RankGroup]] = {}
-        for group in groups:
-            for name in group.rows or ():
-                self._names.setdefault(name, []).append(group)
+    def __init__(self, asker: Asker, expression: str) -> None:
+        self.answers = asker.ask("listing", expression)
+        self._asker, self.expression = asker, expression
+        self._variants: dict[str, dict[Facts, list[Any]]] = {}
+        self.num_parameters, self.nbytes = {}, {}
+        for rank, (rows, num_parameters, nbytes) in self.answers.found.items():
+            self.num_parameters[rank], self.nbytes[rank] = num_parameters, nbytes
+            for name, *facts in rows:
+                self._variants.setdefault(name, {}).setdefault(Facts(*facts), []).append(rank)
 
     def __getitem__(self, name: str) -> OnRanks:
-        """Return the facts of one weight; NoSuchWeightError where no rank has it."""
-        if name not in self._names:
-            raise NoSuchWeightError(f"no rank has {shown_name(str(name))}{closest(str(name), self._names)}")
-        variants: dict[Facts, list[Any]] = {}
-        for group in self._names[name]:
-            assert group.rows is not None
-            variants.setdefault(group.rows[name], []).extend(group.ranks)
-        ordered = sorted(variants.items(), key=lambda one: -len(one[1]))
-        without = (group for group in self.groups if group.rows is not None and name not in group.rows)
-        lacking = tuple(rank for group in without for rank in group.ranks)
+        """Return the facts of one weight; NoSuchWeightError if no rank has it."""
+        if name not in self._variants:
+            raise NoSuchWeightError(f"no rank has {shown_name(str(name))}{closest(str(name), self._variants)}")
+        ordered = sorted(self._variants[name].items(), key=lambda one: -len(one[1]))
+        held = {rank for _, ranks in ordered for rank in ranks}
+        lacking = tuple(rank for rank in self.answers.found if rank not in held)
         return OnRanks(name, tuple((facts, tuple(ranks)) for facts, ranks in ordered), lacking)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._variants)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._variants)
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
         return stats_on(self._asker, self.expression, self[name].name)
 
     def drift(self, max_nbytes: int = 2**26) -> Drift:
-        """Return which replicas of sharded weights, and which plain tensors, differ.
+        """Return the replicas of sharded weights, and the plain tensors, that differ.
 
         Weights of more than `max_nbytes` are sampled.
         """
         if type(max_nbytes) is not int or max_nbytes < 0:
-            raise BadRequestError("max_nbytes must be a number of bytes")
+            raise BadRequestError(f"max_nbytes must be a number of bytes, got {max_nbytes!r}")
         return Drift(self._asker.ask("digests", self.expression, max_nbytes), self.expression)
 
-    @property
-    def agree(self) -> bool:
-        """Whether one group has most of the ranks that answered, or most of its weights are in all groups."""
-        if not self.groups:
-            return False
-        first = self.groups[0]
-        return 2 * len(first.ranks) > len(self.answered) or 2 * len(self._common) > first.num_weights
-
-    @cached_property
-    def _common(self) -> frozenset[tuple[str, Facts]]:
-        """The names and facts that all listed groups have."""
-        rows = [frozenset(group.rows.items()) for group in self.groups if group.rows is not None]
-        return frozenset.intersection(*rows) if rows else frozenset()
+    def differences(self) -> dict[str, str]:
+        """Return the weights that are not the same on all ranks, each with how they differ."""
+        notes = ((name, one.note) for name, one in self.items())
+        return {name: note for name, note in notes if note}
 
     @property
     def told(self) -> str:
-        """Return a summary of the ranks: "32 ranks: the same 1,200 tensors"."""
-        if len(self.groups) == 1:
-            return f"{self._answers.told}: the same {counted(self.groups[0].num_weights, 'tensor')}"
-        if self.agree:
-            return f"{self._answers.told}: {counted(len(self._common), 'tensor')} in common"
-        if self.groups:
-            return (
-                f"{self._answers.told}: {counted(len(self), 'tensor')} in all, in {len(self.groups):,} groups of ranks"
-            )
-        return f"0 of {counted(self._answers.num_ranks, 'rank')}"
-
-    def differences(self) -> Iterator[str]:
-        """Yield a sentence on each difference from the largest group."""
-        usual = self.groups[0].rows if self.groups else None
-        for group in self.groups:
-            who = ranks_text(group.ranks)
-            if group.rows is None or not self.agree:
-                listed = "" if group.rows is not None else ", not listed"
-                yield f"{who}: {counted(group.num_weights, 'tensor')}{listed}"
-            elif usual is not None and group.rows is not usual:
-                yield from _differences(who, group.rows, usual)
+        """A summary of the ranks: "32 ranks: the same 1,200 tensors"."""
+        num = len(self.differences())
+        if not self.answers.found:
+            return self.answers.count_text
+        if not num:
+            return f"{self.answers.count_text}: the same {counted(len(self), 'tensor')}"
+        return f"{self.answers.count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
 
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        said = "; ".join([self.told, *(cut(one, MAX_TOLD) for one in islice(self.differences(), _MAX_NAMED))])
-        return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {said}>"
-
-
-def _differences(who: str, rows: Mapping[str, Facts], usual: Mapping[str, Facts]) -> Iterator[str]:
-    other = [name for name in rows if name in usual and rows[name] != usual[name]]
-    for name in other[:_MAX_NAMED]:
-        yield f"{who}: {cut(name, MAX_SHOWN)} has {rows[name].unlike(usual[name])}"
-    if len(other) > _MAX_NAMED:
-        yield f"{who}: {len(other) - _MAX_NAMED:,} more are different"
-    lacking = [name for name in usual if name not in rows]
-    besides = [name for name in rows if name not in usual]
-    for names, what in ((lacking, "without"), (besides, "in addition")):
-        if names:
-            more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-            yield f"{who}: {what} {', '.join(cut(name, MAX_SHOWN) for name in names[:_MAX_NAMED])}{more}"
-
-
-def weights_on(asker: Asker, expression: str) -> RankWeights:
-    """Return the weights of all ranks; one rank for each digest lists them."""
-    answers = asker.ask("summary", expression)
-    alike: dict[bytes, list[Any]] = {}
-    for rank, (digest, *_) in answers.found.items():
-        alike.setdefault(digest, []).append(rank)
-    listings = asker.ask("listing", expression, ids=[answers.id_of(ranks[0]) for ranks in alike.values()]).found
-    groups = []
-    for ranks in alike.values():
-        _, num, parameters, _ = answers.found[ranks[0]]
-        rows = {name: Facts(*facts) for name, *facts in listings[ranks[0]]} if ranks[0] in listings else None
-        nbytes = tuple(answers.found[rank][-1] for rank in ranks)
-        groups.append(RankGroup(tuple(ranks), num, parameters, nbytes, rows))
-    groups.sort(key=lambda group: (-len(group.ranks), -group.num_weights))
-    return RankWeights(asker, expression, answers, tuple(groups))
+        notes = (cut(f"{name}: {note}", MAX_TOLD) for name, note in islice(self.differences().items(), _MAX_NAMED))
+        return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {'; '.join([self.told, *notes])}>"
 
 
 class Place(NamedTuple):
@@ -219,23 +173,22 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankStats(TensorStats):
+class RankStats(_Answered, TensorStats):
     """Statistics of all ranks: elements that several hold count once.
 
     Attributes
     ----------
     name : str
     facts : Facts or None
-        The facts on most ranks; None if no rank has answered.
+        The facts on most ranks; None if no rank answered.
     places : tuple of Place
         Where NaN and infinities are on each rank.
     differing : tuple
         The ranks whose bits differ from those of most ranks with the same part.
     left_out : tuple of str
-        Which ranks have another tensor of that name, in a sentence each.
-    answered : tuple
-    silent : dict
-        As in `RankWeights`.
+        A sentence on each rank that has another tensor of that name.
+    answers : Answers
+        The ranks that answered, and those that did not.
     """
 
     name: str = field(default="", compare=False)
@@ -243,9 +196,7 @@ class RankStats(TensorStats):
     places: tuple[Place, ...] = field(default=(), compare=False)
     differing: tuple[Any, ...] = field(default=(), compare=False)
     left_out: tuple[str, ...] = field(default=(), compare=False)
-    answered: tuple[Any, ...] = field(default=(), compare=False)
-    silent: dict[Any, str] = field(default_factory=dict, compare=False)
-    _silent_told: tuple[str, ...] = field(default=(), compare=False)
+    answers: Answers = field(default=Answers({}, (), {}, 0), compare=False)
 
 
 class _Part(NamedTuple):
@@ -279,21 +230,19 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
         digest = Counter(same[rank].digest for rank in ranks).most_common(1)[0][0]
         owned.append(next(same[rank] for rank in ranks if same[rank].digest == digest))
         differing += [rank for rank in ranks if same[rank].digest != digest]
-    figures, *others = [sum_of(column) for column in zip(*(part.figures for part in owned), strict=False)] or [
-        TensorStats(0)
-    ]
+    columns = zip(*(part.figures for part in owned), strict=False)
+    figures, *others = [sum_of(column) for column in columns] or [TensorStats(0)]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
-        scope += f", of {answers.told}"
+        scope += f", of {answers.count_text}"
     real, imag = others or (None, None)
     base = scoped(replace(figures, real=real, imag=imag), scope)
+    places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     return RankStats(
-        **{one.name: getattr(base, one.name) for one in fields(base)}, name=name, facts=facts,
-        places=tuple(Place(rank, *place) for rank, part in same.items() for place in part.places),
-        differing=tuple(differing), left_out=left_out, answered=answers.answered, silent=answers.silent,
-        _silent_told=tuple(answers.silent_told),
+        **{one.name: getattr(base, one.name) for one in fields(base)},
+        name=name, facts=facts, places=places, differing=tuple(differing), left_out=left_out, answers=answers,
     )  # fmt: skip
 
 
@@ -303,7 +252,7 @@ def _part(facts: Any, box: Any, figures: Any, digest: bytes, places: Any) -> _Pa
 
 
 def _scope(facts: Facts | None, owned: list[_Part]) -> str:
-    """Return whether all elements were read: by the boxes, and where these are not known by the count."""
+    """Return whether all elements were read, by the boxes, or by the count for unknown ones."""
     if facts is None:
         return "nothing"
     count = sum(part.figures[0].count for part in owned)
@@ -313,23 +262,21 @@ def _scope(facts: Facts | None, owned: list[_Part]) -> str:
     return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
 
 
-class Drift(Mapping[str, str]):
+class Drift(_Answered, Mapping[str, str]):
     """Weights that differ between ranks: by name, the ranks that differ from most.
 
     Attributes
     ----------
+    answers : Answers
+        The ranks that answered, and those that did not.
     num_compared : int
-        Weights that several ranks hold the same part of.
+        Weights with the same part on several ranks.
     not_compared : tuple of str
         Weights whose bits some rank cannot read.
-    answered : tuple
-    silent : dict
-        As in `RankWeights`.
     """
 
     def __init__(self, answers: Answers, expression: str) -> None:
-        self._answers, self.expression = answers, expression
-        self.answered, self.silent = answers.answered, answers.silent
+        self.answers, self.expression = answers, expression
         held: dict[Any, dict[Any, list[Any]]] = {}
         for rank, rows in answers.found.items():
             for name, layout, box, form, digest in rows:
@@ -338,20 +285,10 @@ class Drift(Mapping[str, str]):
                 held.setdefault(key, {}).setdefault((form, digest), []).append(rank)
         unread = [key[0] for key, found in held.items() if not all(digest for _, digest in found)]
         self.not_compared = tuple(dict.fromkeys(unread))
-        self._found: dict[str, str] = {}
-        compared = set()
-        for (name, *_), found in held.items():
-            if sum(map(len, found.values())) < 2 or name in self.not_compared:
-                continue
-            compared.add(name)
-            usual = max(found, key=lambda one: len(found[one]))
-            others = {one: ranks for one, ranks in found.items() if one != usual}
-            if others:
-                who = ranks_text(rank for ranks in others.values() for rank in ranks)
-                forms = dict.fromkeys([form for form, _ in (*others, usual)])
-                form = f", {' and '.join(forms)}" if len(forms) > 1 else ""
-                self._found[name] = f"differs on {who}{form}"
-        self.num_compared = len(compared)
+        several = {key: found for key, found in held.items() if sum(map(len, found.values())) > 1}
+        compared = {key: found for key, found in several.items() if key[0] not in unread}
+        self.num_compared = len({name for name, *_ in compared})
+        self._found = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
 
     def __getitem__(self, name: str) -> str:
         if name in self._found:
@@ -366,14 +303,22 @@ class Drift(Mapping[str, str]):
 
     @property
     def told(self) -> str:
-        """Return how many of how many weights differ, on how many ranks."""
+        """How many weights differ, on how many ranks."""
         if not self.num_compared:
-            return f"{self._answers.told}: no tensor that several hold"
+            return f"{self.answers.count_text}: no tensor that several hold"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
-        compared = counted(self.num_compared, "tensor")
-        return f"{self._answers.told}: of {compared} that several hold, {num}"
+        return f"{self.answers.count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
 
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"
+
+
+def _drift_text(found: Mapping[tuple[str, bytes], list[Any]]) -> str:
+    """Return the ranks outside of the largest group, and the forms if these differ."""
+    usual = max(found, key=lambda one: len(found[one]))
+    others = [one for one in found if one != usual]
+    forms = dict.fromkeys(form for form, _ in (*others, usual))
+    form = f", {' and '.join(forms)}" if len(forms) > 1 else ""
+    return f"differs on {ranks_text(rank for one in others for rank in found[one])}{form}"

@@ -9,7 +9,7 @@ from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 from tensornp.processes.asking import Asker, transport_of
-from tensornp.processes.merged import RankStats, RankWeights, stats_on, weights_on
+from tensornp.processes.merged import RankStats, RankWeights, stats_on
 
 _MAX_TIMEOUT_S = 10**6
 _MAX_TEXT = 2000
@@ -27,7 +27,7 @@ class Ranks:
     def weights(self, expression: str) -> RankWeights:
         """Return the weights of a model, an optimizer or a dictionary on each rank.
 
-        No value is read. Each process sends a digest of its names and facts, and one for each digest sends them all.
+        No value is read.
 
         Parameters
         ----------
@@ -39,7 +39,7 @@ class Ranks:
         BadRequestError
             If something would have to be run for it.
         """
-        return weights_on(self._asker, _checked(expression))
+        return RankWeights(self._asker, _checked(expression))
 
     def card(self, expression: str) -> RankStats:
         """Return the statistics of one tensor on all ranks; each reads its own part.
@@ -56,8 +56,8 @@ class Ranks:
 def ranks(client: Any, timeout: float = 5) -> Ranks:
     """Connect to all ranks of a job, for ``.weights("model")`` and ``.card("model.fc.weight")``.
 
-    Looking never begins a collective, and nothing is cancelled, interrupted or started again: whoever does not answer
-    in time is told in a sentence, and the card comes without it.
+    No collective is started, and nothing is cancelled or interrupted. The card names each process that does not answer
+    in time, and comes without it.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
 
             tnp.ranks(Piped({0: pipe_of_0, 1: pipe_of_1})).weights("model")
     timeout : float
-        Seconds that processes have for a question, and for a second one where their weights differ.
+        Seconds that processes have for a question.
 
     Returns
     -------
@@ -101,18 +101,18 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
 
     Notes
     -----
-    Names are found where a cell of IPython or the main script of a process has them. A process needs the same version
-    of tensornp; its answers are plain tuples and bytes.
+    Names are looked up in the main script of a process, and in its IPython. A process needs the same version of
+    tensornp; its answers are plain tuples and bytes.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
-        raise BadRequestError(f"timeout is a number of seconds, not {quoted(timeout)}")
+        raise BadRequestError(f"timeout must be a number of seconds, got {quoted(timeout)}")
     return Ranks(Asker(transport_of(client), timeout))
 
 
 def _checked(expression: Any) -> str:
     """Return an expression that runs nothing; BadRequestError for another."""
     if not isinstance(expression, str):
-        raise BadRequestError(f"a name is a text, not {an_instance(expression)}: .weights('model')")
+        raise BadRequestError(f"expression must be a text, got {an_instance(expression)}; .weights('model')")
     text = expression.strip()
     try:
         node: Any = ast.parse(text, mode="eval").body
@@ -123,7 +123,7 @@ def _checked(expression: Any) -> str:
         node = node.value
     if len(text) > _MAX_TEXT or not is_known or not isinstance(node, ast.Name):
         raise BadRequestError(
-            f"{quoted(expression)} is none of names, attributes and constant indices, as in model.layers[0].weight: "
-            "nothing else is followed on the ranks"
+            "expression must consist of names, attributes and constant indices, as in model.layers[0].weight, "
+            f"got {quoted(expression)}"
         )
     return text

@@ -24,11 +24,11 @@ _ARRAY = View("tensornp.render.tensor.array.array", takes_options=True)
 _ENTRY = View("tensornp.render.models.entry.entry", takes_options=True)
 VIEWS = {
     "tensornp.core.summary.card.TensorSummary": View(),
-    "tensornp.core.summary.array.ArraySummary": _ARRAY,
+    "tensornp.core.summary.container.ArraySummary": _ARRAY,
     "tensornp.models.module_view.ModuleView": View("tensornp.render.models.module.module"),
     "tensornp.core.summary.container.ContainerSummary": View("tensornp.render.collections.container.container"),
     "tensornp.core.summary.stats.StatsSummary": View("tensornp.render.values.stats.stats"),
-    "tensornp.core.summary.comparison.ComparisonSummary": View("tensornp.render.values.comparison.comparison"),
+    "tensornp.core.summary.stats.ComparisonSummary": View("tensornp.render.values.comparison.comparison"),
     "tensornp.models.entries.summary.EntrySummary": _ENTRY,
     "tensornp.core.summary.view.Unshown": View("tensornp.render.simple.unshown"),
     "tensornp.core.convert.plan.ConversionPlan": View("tensornp.render.tensor.receipt.plan"),
@@ -39,7 +39,7 @@ VIEWS = {
         "tensornp.render.values.stats.stats", "tensornp.core.summary.stats.summary_of_figures"
     ),
     "tensornp.core.values.compare.compare.Comparison": View(
-        "tensornp.render.values.comparison.comparison", "tensornp.core.summary.comparison.summary_of_comparison"
+        "tensornp.render.values.comparison.comparison", "tensornp.core.summary.stats.summary_of_comparison"
     ),
     "tensornp.core.values.stats.distribution.Histogram": View("tensornp.render.pictures.histogram.histogram"),
     "tensornp.passes.follow.FollowedPass": View("tensornp.render.passes.card.pass"),
@@ -49,7 +49,6 @@ VIEWS = {
     "tensornp.core.values.locate.Location": View("tensornp.render.values.location.location"),
     "tensornp.models.explorer.WeightsExplorer": View("tensornp.render.models.weights.weights"),
     "tensornp.models.explorer.Totals": View("tensornp.render.models.weights.totals"),
-    "tensornp.models.explorer.Spread": View("tensornp.render.models.weights.totals"),
     "tensornp.models.entries.entry.WeightEntry": _ENTRY._replace(
         summarize="tensornp.models.entries.summary.summarize_entry"
     ),

@@ -1,5 +1,5 @@
 """Remember displayed and converted tensors from cell to cell, without IPython.
 
 In: names, displayed and converted tensors. Out: their changes. Nothing here keeps a tensor alive.
-Start with `watched.py`.
+Start with `ledger.py`.
 """

@@ -34,9 +34,6 @@ class Watch:
         self._session = session
         self._options = options
         self._looks: dict[str, Look] = {}
-        self._next: dict[str, Look] = {}
-        # The first cell without a report.
-        self._since = ""
 
     @property
     def names(self) -> list[str]:
@@ -76,10 +73,9 @@ class Watch:
         return gone
 
     def report(self, cell: str) -> Report | None:
-        """Return the changes of `cell`, if any; call `acknowledge` after their display."""
+        """Return the changes since the last report, if any."""
         from tensornp.core.lowlevel.modes import outside_modes
 
-        self._since = self._since or cell
         found: list[ReportLine] = []
         looks: dict[str, Look] = {}
         with outside_modes():
@@ -89,20 +85,13 @@ class Watch:
                 found += lines
                 if look is not None:
                     looks[expression] = look
+        last_left_out, num_watched, self._looks = self.left_out, _num_objects(self._looks.values()), looks
         # A name below two watched names is reported once.
-        lines = list(dict.fromkeys(found))
-        self._next = looks
-        heading = cell if self._since == cell else f"{self._since} to {cell}"
-        left_out = _left_out_text(looks, self._options().max_read_nbytes)
-        if not lines and left_out in ("", self.left_out):
+        lines, left_out = list(dict.fromkeys(found)), self.left_out
+        if not lines and left_out in ("", last_left_out):
             return None
-        heading += " changed" if lines else ": not all was compared"
-        unchanged = _unchanged(looks, {line.name for line in lines})
-        return Report(heading, tuple(lines), left_out, _num_objects(self._looks.values()), unchanged)
-
-    def acknowledge(self) -> None:
-        """Compare with the state at the last report from now on."""
-        self._looks, self._since = self._next, ""
+        heading = f"{cell} changed" if lines else f"{cell}: not all was compared"
+        return Report(heading, tuple(lines), left_out, num_watched, _unchanged(looks, {one.name for one in lines}))
 
     def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
         nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.snapshots.values())

@@ -9,8 +9,8 @@ import traitlets
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.compare.where import (
+    difference_of,
     element_text,
     element_with_nearly_all,
     sums_by_axis,
@@ -23,8 +23,8 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.released import reached
-from tensornp.models.live.find import released_from
+from tensornp.models.entries.requested import reached
+from tensornp.models.live.refind import released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows, live_rows
@@ -80,7 +80,7 @@ def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anch
         return None
     live = live_rows(found, MAX_COMPARED)
     first, second = (
-        {row.name: row for row in released_from(side, namespace, "")[0]} for side in (found._first, found._second)
+        {row.name: row for row in released_rows(side, namespace, "")} for side in (found._first, found._second)
     )
     why = why_unmoved(found)
     pairs = [

@@ -14,8 +14,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.shown.preview import gathered
-from tensornp.core.values.shown.typed_index import expression_of
-from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window import Window, expression_of
 from tensornp.core.values.shown.window_values import Subject
 from tensornp.core.values.stored import StoredValues
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tensornp.core.values.pictures.planes import overview_of
-from tensornp.core.values.shown.typed_index import index_here, parse_index
-from tensornp.core.values.shown.window import Index, Window
+from tensornp.core.values.shown.window import Index, Window, index_here, parse_index
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.widget.looked_at import LookedAt

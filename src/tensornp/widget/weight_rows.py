@@ -36,7 +36,7 @@ from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line, Sums, part_of
 from tensornp.models.outline.spreads import Spread, Spreads
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, Kind, by_kind, kind_of
-from tensornp.models.scan.siblings import odd_one
+from tensornp.models.scan.table import odd_one
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.pictures.png import histogram_png, img_html

@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.alarms import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.released import Released, reached
+from tensornp.models.entries.requested import reached
 from tensornp.models.live.gradients import gradients_of, without_gradient
 from tensornp.models.outline.columns import figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
@@ -39,10 +39,8 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
-    found_again = {one.name for one in rows if isinstance(one._source, Released) and not one._source.is_itself}
-    themselves = [one for one in there if one.name not in found_again]
-    gradients = gradients_of(themselves, unguarded, lambda: go_on(1, 1)) if table.complete else {}
-    lacking = set() if unguarded.left_out else without_gradient(themselves, gradients)
+    gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
+    lacking = set() if unguarded.left_out else without_gradient(there, gradients)
     odd = _few_of(lacking, gradients)
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
@@ -61,13 +59,10 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
-    num_blind = sum(bool(one.requires_grad) for one in there if one.name in found_again)
-    blind = f"gradients of {counted(num_blind, 'weight')} were not read: no name reaches the weights"
     said = " · ".join(
         [
             *table.told(),
             *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else []),
-            *([blind] if num_blind else []),
             *([NOT_LOOKED_AT] if unguarded.left_out else []),
         ]
     )

@@ -10,8 +10,7 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.shards import ShardFacts, nth
 from tensornp.core.values.pictures.planes import PlaneMap, may_be_read_unasked
-from tensornp.core.values.shown.typed_index import window_text
-from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window import Window, window_text
 from tensornp.core.values.shown.window_values import Seen, Subject
 from tensornp.render.pictures.legend import heatmap_alt
 from tensornp.render.pictures.png import data_uri, heatmap_png

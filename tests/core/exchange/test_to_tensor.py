@@ -77,13 +77,6 @@ def test_complex32_shares_its_bits_both_ways():
     assert torch.view_as_real(t).tolist() == [[0, 0], [2, 3]]
 
 
-def test_a_masked_array_of_no_dimension_becomes_one_too():
-    """Its mask is a bool of NumPy's, and no array; so is that of the one constant that hides."""
-    for array in (np.ma.array(2.5, mask=False), np.ma.array(3, mask=True), np.ma.masked):
-        tensor = tnp.to_tensor(array)
-        assert (tensor.shape, bool(tensor.get_mask())) == ((), not np.ma.getmaskarray(array))
-
-
 @pytest.mark.parametrize(
     ("array", "says"),
     [
@@ -113,11 +106,6 @@ def test_a_device_that_is_not_there_is_refused_in_a_sentence(device):
     """Not with an AssertionError about a build."""
     with pytest.raises(tnp.BadRequestError, match="cannot be used here"):
         tnp.to_tensor(np.zeros(2), device=device)
-
-
-def test_a_c_type_with_another_name_converts():
-    """NumPy has two C types of eight bytes; torch knows one."""
-    assert tnp.to_tensor(np.ones(3, np.ulonglong)).dtype == torch.uint64
 
 
 @pytest.mark.parametrize("scalar", [np.float32(3), np.int64(3), np.bool_(True)])
@@ -164,12 +152,6 @@ def test_any_object_with_an_array_protocol_becomes_a_tensor(wrap):
     copied = tnp.to_tensor(wrap(array), copy=True)
     array[0] = 8
     assert copied.tolist() == [7, 1, 2]
-
-
-def test_a_pil_image_becomes_a_tensor():
-    """Its pixels, as NumPy reads them."""
-    image = pytest.importorskip("PIL.Image").new("RGB", (3, 2), (1, 2, 3))
-    assert tnp.to_tensor(image).tolist() == np.asarray(image).tolist()
 
 
 def test_a_broken_array_protocol_is_one_sentence():

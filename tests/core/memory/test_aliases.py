@@ -324,13 +324,6 @@ def test_nothing_is_stale_that_nobody_has_seen_before():
     shares(t, old, None)
 
 
-def test_a_wrapper_is_not_stale():
-    """What functionalization wraps shares the version counter, and has no storage of its own."""
-    t, found = torch.ones(3), []
-    torch.func.functionalize(lambda x: (found.extend(tnp.aliases(t, {"x": x})), x + 1)[1])(t)
-    assert found == []
-
-
 @pytest.mark.parametrize("namespace", [3, [1], "x"])
 def test_what_is_no_namespace_is_refused(namespace):
     """In one sentence."""

@@ -32,7 +32,7 @@ for name in ("float32", "float64", "float16", "int64", "bool"):
     found[name] = calls
 print(json.dumps(found))
 """
-MAX_CALLS = 280
+MAX_CALLS = 180
 
 
 @pytest.mark.slow

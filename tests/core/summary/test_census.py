@@ -79,22 +79,6 @@ def test_patterns_have_one_number_each():
     assert [one.members for one in alike(["t1", "t2", "t3", "t4"], [0, 0, None, 0])] == [(0, 1, 3), (2,)]
 
 
-def test_an_expanded_tensor_does_not_stand_for_what_it_is_a_view_of():
-    """It has more elements than its storage has, and says less of the others."""
-    base = torch.zeros(4, 4)
-    (group,) = census_in({"base": base, "expanded": base[0].expand(100, 4), "alias": base.detach()}).groups
-    assert group.rows[0].name == "base"
-    assert {row.shared_with for row in group.rows[1:]} == {"base: same elements", "base: overlapping"}
-
-
-def test_the_table_says_of_a_small_view_how_much_it_keeps():
-    """The bytes by which the table is sorted, and which `del` would bring."""
-    big = torch.zeros(1000)
-    text = census_document(census_in({"view": big[:1], "whole": torch.zeros(10)})).text()
-    assert "4 bytes of 3.9 KiB" in text
-    assert "40 bytes\n" in f"{text}\n"
-
-
 def test_what_was_not_read_for_nan_is_counted():
     """Nothing is claimed of it."""
     census = census_in({f"t{i}": torch.ones(4) * i for i in range(230)}, max_rows=1000)

@@ -46,36 +46,6 @@ def test_of_a_sparse_tensor_what_it_stores_is_counted():
     assert "2 stored, in 40 bytes" in tnp.card(t)._repr_html_()
 
 
-def test_numbers_of_numpy_are_shown_beside_tensors():
-    """As in a dictionary of metrics; one element of each of NumPy's own dtypes."""
-    scalars = [np.dtype(code).type(1) for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"]
-    for scalar in [*scalars, np.float32(0.1), np.float64("nan"), np.int64(-(2**63))]:
-        rows = summarize_container({"t": torch.ones(1), "n": scalar}, DisplayOptions()).rows
-        assert rows[1].text == f"{scalar!s} ({type(scalar).__name__})"
-
-
-def test_what_torch_has_words_for_is_shown_by_these():
-    """As dtypes, devices and classes; a class of the user's is not asked."""
-
-    class Loud(type):
-        def __repr__(cls) -> str:
-            raise AssertionError
-
-    held = {
-        "dtype": torch.float32, "device": torch.device("cpu"), "layout": torch.strided, "class": torch.Tensor,
-        "own": Loud("Quiet", (), {}), "long": type("x" * 999, (), {}),
-    }  # fmt: skip
-    texts = {row.name: row.text for row in summarize_container(held | {"t": torch.ones(1)}, DisplayOptions()).rows}
-    assert (texts["dtype"], texts["device"], texts["layout"]) == (
-        "torch.float32",
-        "device(type='cpu')",
-        "torch.strided",
-    )
-    assert texts["class"] == "<class 'torch.Tensor'>"
-    assert texts["own"] == "(Loud)"
-    assert len(texts["long"]) < 80
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("values", "hidden", "says"),

@@ -52,15 +52,6 @@ def test_a_frozen_dataclass_with_slots_converts():
     assert tnp.to_numpy(Frozen(torch.ones(2))).weight.tolist() == [1, 1]
 
 
-def test_a_packed_sequence_converts_field_by_field():
-    """Data and batch sizes become arrays; None stays."""
-    packed = torch.nn.utils.rnn.pack_sequence([torch.ones(3, 2), torch.zeros(1, 2)])
-    out = tnp.to_numpy(packed)
-    assert out.data.shape == (4, 2)
-    assert out.batch_sizes.tolist() == [2, 1, 1]
-    assert out.sorted_indices is None
-
-
 def test_a_tensordict_becomes_a_dict():
     """Nested ones become nested dicts; the arrays share its memory."""
     td = tensordict.TensorDict({"a": torch.zeros(3), "n": {"b": torch.ones(3, 1)}}, batch_size=[3])
@@ -75,14 +66,6 @@ def test_a_mapping_that_is_no_dict_becomes_one():
     """UserDict, as tokenizers return, and read-only proxies."""
     for mapping in (collections.UserDict(x=torch.ones(2)), types.MappingProxyType({"x": torch.ones(2)})):
         assert tnp.to_numpy(mapping)["x"].tolist() == [1, 1]
-
-
-def test_a_dict_of_a_class_of_its_own_keeps_it():
-    """A default factory survives, as do the order and the attributes."""
-    original = collections.defaultdict(list, x=torch.ones(2))
-    out = tnp.to_numpy(original)
-    assert (type(out), out.default_factory) == (collections.defaultdict, list)
-    assert isinstance(original["x"], torch.Tensor)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -102,12 +85,6 @@ def test_a_freed_storage_is_an_empty_array():
     t = torch.ones(3)
     t.untyped_storage().resize_(0)
     assert tnp.to_numpy([t.untyped_storage()])[0].shape == (0,)
-
-
-def test_a_nested_tensor_in_a_container_becomes_a_list_there():
-    """One leaf, several arrays."""
-    nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
-    assert [len(part) for part in tnp.to_numpy({"n": nested})["n"]] == [2, 3]
 
 
 T = torch.ones(2)
@@ -137,12 +114,6 @@ def test_card_and_conversion_agree_on_what_is_in_a_container(name):
     table = summarize_container(container, DisplayOptions())
     names = [row.name for row in table.rows if row.tensor is not None]
     assert names == [re.sub(r"^\['(\w+)'\]", r"\1", path) for path in tensors]
-
-
-def test_a_deque_keeps_its_length():
-    """A replay buffer is one."""
-    out = tnp.to_numpy(collections.deque([torch.ones(2)], maxlen=3))
-    assert (type(out), out.maxlen, out[0].tolist()) == (collections.deque, 3, [1, 1])
 
 
 def test_a_set_of_tensors_is_refused_with_the_cure_and_other_sets_stay():

@@ -35,11 +35,6 @@ def test_grad_facts_of_leaf_and_non_leaf():
     )
 
 
-def test_a_buffer_is_told_by_its_class():
-    """Without the module that it is registered in."""
-    assert tnp.inspect(torch.nn.Buffer(torch.ones(1))).is_buffer
-
-
 def _fake():
     with FakeTensorMode() as mode:
         return mode.from_tensor(torch.ones(3))
@@ -88,15 +83,6 @@ def test_process_shared_memory_is_told():
     t = torch.ones(2)
     assert not tnp.inspect(t).is_shared
     assert tnp.inspect(t.share_memory_()).is_shared
-
-
-def test_a_view_whose_grad_fn_raises_is_still_described():
-    """torch raises on grad_fn of a view made under no_grad and then modified in place."""
-    base = torch.ones(3, requires_grad=True).clone()
-    with torch.no_grad():
-        view = base[:2]
-    base.mul_(2)
-    assert tnp.inspect(view).shape == (2,)
 
 
 def test_a_lazily_copied_storage_stays_lazy():

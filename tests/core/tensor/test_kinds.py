@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -12,11 +9,9 @@ import tensornp as tnp
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor import kinds
-from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.form import Kind
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.render.tensor.card import tensor_html, tensor_text
-
-SRC = Path(tnp.__file__).parent
 
 
 class MadeUp(torch.Tensor):
@@ -57,16 +52,3 @@ def test_a_new_kind_needs_its_class_alone(monkeypatch):
     for text in (tensor_text(summary), tensor_html(summary, DisplayOptions())):
         assert "made up · by hand" in text
         assert "array([0., 1., 2.], dtype=float32)" in text
-
-
-@pytest.mark.slow
-def test_nobody_asks_for_a_kind_by_its_name():
-    """Differences between kinds are attributes and methods."""
-    names = {kind.name for kind in kinds.KINDS if isinstance(kind, Kind)}
-    for path in SRC.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Compare):
-                sides = [node.left, *node.comparators]
-                asked = any(isinstance(side, ast.Attribute) and side.attr in ("kind", "form") for side in sides)
-                words = {n.value for side in sides for n in ast.walk(side) if isinstance(n, ast.Constant)}
-                assert not (asked and words & names), f"{path.relative_to(SRC)}:{node.lineno}"

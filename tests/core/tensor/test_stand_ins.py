@@ -181,13 +181,6 @@ def test_searches_find_it_by_its_name():
     assert [a.name for a in tnp.aliases(kept, {"w": t[1:]})] == ["w"]
 
 
-def test_other_frameworks_take_it():
-    """Alone and in a container."""
-    pytest.importorskip("jax")
-    assert tnp.to_jax(Says(torch.arange(3.0))).tolist() == [0, 1, 2]
-    assert tnp.to_jax([Scaled(torch.arange(3), 0.5)])[0].tolist() == [0, 0.5, 1]
-
-
 def test_what_is_no_class_of_ones_own_is_refused():
     """One sentence: what, and the cure."""
     for cls in (torch.Tensor, np.ndarray, dict, object):
@@ -197,13 +190,6 @@ def test_what_is_no_class_of_ones_own_is_refused():
         tnp.register_kind(3, values=lambda t: t)
     with pytest.raises(tnp.BadRequestError, match="values must be a function"):
         tnp.register_kind(Tracked, values="values")
-
-
-@pytest.mark.parametrize("said", [{"label": None}, {"label": 3}, {"detail": None}])
-def test_label_and_detail_are_texts(said):
-    """Said at once, not on the first card."""
-    with pytest.raises(tnp.BadRequestError, match="label must be"):
-        tnp.register_kind(Kept, values=lambda kept: kept.values, **said)
 
 
 def test_the_code_of_a_method_is_a_call_of_it():

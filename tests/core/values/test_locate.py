@@ -98,17 +98,3 @@ def test_bad_input_gets_a_sentence(obj, what, says):
     """What, where, the cure."""
     with pytest.raises(tnp.TensornpError, match=says):
         tnp.locate(obj, what)
-
-
-def test_a_modulus_that_no_float_holds_is_no_infinity():
-    """It is the largest of all that are finite."""
-    t = torch.tensor([1, complex(1.7e308, 1.7e308), complex(0, math.inf)], dtype=torch.complex128)
-    assert tnp.locate(t, "inf").indices == tnp.locate(t, "nonfinite").indices == ((2,),)
-    assert tnp.locate(t, "max").indices == tnp.locate(t, "absmax").indices == ((1,),)
-
-
-def test_what_follows_an_index_that_is_gone_begins_anew():
-    """The tensor has another shape by now."""
-    t = torch.tensor([1.0, math.nan, math.nan])
-    assert place_beside(t, "nan", (9,)).index == (1,)
-    assert place_beside(t, "nan", (0, 7)) == place_beside(t, "nan")

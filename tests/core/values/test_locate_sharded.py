@@ -116,25 +116,3 @@ def test_statistics_name_planes_and_indices_of_the_whole():
         tiled = DTensor.from_local(torch.rand(4, 8, 8), rank.mesh, [Shard(0)], run_check=False)
         title = summarize_stats(tiled, DisplayOptions()).picture.tiles.title
         assert title == "all planes of 4 of the local shard of rank 1"
-
-
-@pytest.mark.slow
-@needs_fsdp
-@in_fork
-def test_a_heat_map_names_rows_and_columns_of_the_whole():
-    """Beside its axes, as the navigator does: of a box, of scattered rows, and of a line."""
-    from torch.distributed.tensor import DTensor, Shard
-    from torch.distributed.tensor.placement_types import _StridedShard
-
-    rank = LoneRank(1)
-    boxed = DTensor.from_local(torch.rand(40, 50), rank.square, [Shard(0), Shard(1)], run_check=False)
-    scattered = DTensor.from_local(torch.rand(4, 2), rank.mesh, [_StridedShard(0, split_factor=2)], run_check=False)
-    line = DTensor.from_local(torch.rand(30), rank.mesh, [Shard(0)], run_check=False)
-    with rank.alone():
-        for t, rows, columns in ((boxed, "3", "53"), (scattered, "11", ""), (line, None, "33")):
-            axes = tnp.plot(t).axes[1]
-            named = [one.get_major_formatter()(3, None) for one in (axes.yaxis, axes.xaxis)]
-            assert named[1] == columns
-            assert rows is None or named[0] == rows
-        labels = [one.get_text() for one in tnp.plot(boxed).axes[1].get_xticklabels()]
-        assert labels[1:4] == ["50", "60", "70"]

@@ -104,7 +104,7 @@ def test_records_show_without_registering():
     records = [
         tnp.plan(t), tnp.inspect(t), tnp.aliases(t, {"t": t, "u": t[0]}), tnp.stats(t), tnp.stats(t).histogram,
         tnp.locate(t, "zero"), tnp.compare(t, t + 1), tnp.compare(w, other), tnp.compare(run, again), run, run.calls[0],
-        w, w["0.weight"], w.scan(), w.totals, w.spread,
+        w, w["0.weight"], w.scan(), w.totals,
     ]  # fmt: skip
     for record in filter(lambda one: one is not None, records):
         assert record._repr_html_() == tnp.card(record).html

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.models.scan.siblings import odd_one
+from tensornp.models.scan.table import odd_one
 
 
 @pytest.mark.parametrize(

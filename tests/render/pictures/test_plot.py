@@ -17,8 +17,7 @@ from matplotlib.patches import StepPatch
 from PIL import Image
 
 import tensornp as tnp
-from tensornp.core.values.pictures.heatmap import HeatmapBuilder
-from tensornp.core.values.pictures.limits import limits
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder, limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.plot import figure_of

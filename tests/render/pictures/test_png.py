@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tensornp.core.values.pictures.heatmap import FINITE, HeatmapBuilder
-from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.pictures.heatmap import FINITE, HeatmapBuilder, Limits, limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.legend import heatmap_alt, legend_text, sparkline_text

@@ -1,12 +1,14 @@
-"""Refuse arrays that would need more memory than is allowed or free."""
+"""Refuse arrays that need more memory than is free, and find read-only memory maps."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from tensornp.core.lowlevel.text import format_nbytes, quoted
+from tensornp.core.tensor.facts import TensorInfo
 from tensornp.errors import BadRequestError, TooLargeError
 
 SMALL_NBYTES = 2**28
@@ -57,3 +59,28 @@ def free_nbytes() -> int:
         return free
     # Cached pages of files can be dropped.
     return max(min(free, limit - used + int(statistics.get("inactive_file", 0))), 0)
+
+
+def with_page_protection(info: TensorInfo) -> TensorInfo:
+    """Return `info` with `_is_readonly_map` from ``/proc/self/maps`` (Linux, 0.1 ms)."""
+    if info.inner is not None:
+        return dataclasses.replace(info, inner=with_page_protection(info.inner))
+    if info.storage is None or not info.storage.address:
+        return info
+    low = info.storage.address
+    high = low + max(info.storage.reach - (info.storage_offset or 0) * info.itemsize, 1)
+    return dataclasses.replace(info, _is_readonly_map=_is_mapped_readonly(low, high))
+
+
+def _is_mapped_readonly(low: int, high: int) -> bool:
+    """Return whether any page between two addresses is mapped read-only."""
+    try:
+        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+            for line in maps:
+                bounds, flags = line.split(maxsplit=2)[:2]
+                start, end = (int(bound, 16) for bound in bounds.split("-"))
+                if start < high and low < end and "w" not in flags:
+                    return True
+    except OSError:
+        pass
+    return False

@@ -139,8 +139,7 @@ def _decide(
     if info.inner is not None:
         return _decide_through(info, info.inner, copy, writeable, dtype, is_inner=is_inner)
     facts = _refuse_unsupported(info)
-    as_bits, target = _target(facts, copy, dtype)
-    cast = target if target != _natural(facts, as_bits) else None
+    as_bits, target, cast = _target(facts, copy, dtype)
     obstacle = _obstacle(info, facts, as_bits, cast)
     if writeable and obstacle is None and copy is not True and info._is_readonly_map:
         obstacle = Obstacle(
@@ -209,7 +208,7 @@ def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: n
     """Return why memory cannot be shared, or None."""
     if info.kind.is_computed:
         return receipt.kind_obstacle(info)
-    if receipt.device_type(info) != "cpu":
+    if info.device.type != "cpu":
         return Obstacle("", f"on {info.device}")
     if info.kind is not STRIDED:
         return receipt.kind_obstacle(info)
@@ -241,7 +240,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
         )
     if dtypes.KNOWN[name].values_per_element > 1 and info.kind is not STRIDED:
         raise UnsupportedTensorError(f"a {name} tensor of layout {info.layout} has no array; convert t.values()")
-    if info.ndim > MAX_NDIM:
+    if len(info.shape) > MAX_NDIM:
         raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
     return dtypes.KNOWN[name]
 
@@ -254,13 +253,16 @@ def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
         )
 
 
-def _target(facts: dtypes.DtypeFacts, copy: bool | None, dtype: object) -> tuple[bool, np.dtype[Any]]:
-    """Return whether the bits become an ml_dtypes array, and the dtype of the array."""
+def _target(
+    facts: dtypes.DtypeFacts, copy: bool | None, dtype: object
+) -> tuple[bool, np.dtype[Any], np.dtype[Any] | None]:
+    """Return whether the bits become an ml_dtypes array, the dtype of the array, and a cast or None."""
     if dtype is None:
         as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
-        return as_bits, _natural(facts, as_bits)
+        return as_bits, _natural(facts, as_bits), None
     target = dtypes.asked_dtype(dtype)
-    return facts.bits is not None and target.name == facts.extension, target
+    as_bits = facts.bits is not None and target.name == facts.extension
+    return as_bits, target, target if target != _natural(facts, as_bits) else None
 
 
 def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:
@@ -271,7 +273,7 @@ def _steps(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None, *, copies: bool
 ) -> tuple[Step, ...]:
     applies = {
-        Step.TO_HOST: receipt.device_type(info) != "cpu",
+        Step.TO_HOST: info.device.type != "cpu",
         Step.GATHER: info.kind.step is Step.GATHER,
         Step.TO_DENSE: info.kind.step is Step.TO_DENSE,
         Step.DEQUANTIZE: info.kind.step is Step.DEQUANTIZE,

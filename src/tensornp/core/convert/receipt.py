@@ -72,14 +72,9 @@ def kind_obstacle(info: TensorInfo) -> Obstacle | None:
     return obstacle and Obstacle(obstacle.detail.format(**words), obstacle.clause.format(**words))
 
 
-def device_type(info: TensorInfo) -> str:
-    """Return the type of the device: ``"cuda"`` for cuda:0."""
-    return str(info.device).partition(":")[0]
-
-
 def described(info: TensorInfo, detail: str) -> str:
     """Return a tensor as the subject of a sentence: "a bfloat16 tensor on cuda:0"."""
-    where = "" if device_type(info) == "cpu" else f" on {info.device}"
+    where = "" if info.device.type == "cpu" else f" on {info.device}"
     name = name_of(info.dtype)
     return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
 
@@ -175,7 +170,7 @@ def code_text(
 
 def holder_code(info: TensorInfo, inner: str) -> str:
     """Return the code of a wrapping tensor around the code of its inner one."""
-    host = ".cpu()" if device_type(info) != "cpu" else ""
+    host = ".cpu()" if info.device.type != "cpu" else ""
     dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
     return info.kind.code.format(inner=inner, host=host, dense=dense)
 

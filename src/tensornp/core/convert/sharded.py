@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensornp.core.convert import receipt
 from tensornp.core.convert.plan import ConversionPlan, decide
-from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.form import Kind
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.steps import Obstacle, Step, check_shard
 from tensornp.errors import NoDataError

@@ -8,26 +8,23 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from tensornp.core.convert.budget import Budget
-from tensornp.core.convert.page_protection import with_page_protection
+from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, flag
 from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
-from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.lowlevel.quiet import plain, quietly
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, is_storage, plain, tensor_of
+from tensornp.core.tensor.form import STORAGES, Kind, is_storage, tensor_of
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
-from tensornp.core.tensor.kind import Kind
 from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.map_leaves import map_leaves
-from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.tensor.steps import Step, check_shard
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, RanksError
@@ -214,22 +211,17 @@ def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
     return decide_shard(info, **arguments)
 
 
-def execute(plan: ConversionPlan, tensor: Any) -> Any:
-    """Return the array, list of arrays or masked array of `tensor`, as planned."""
-    return _execute(plan, stood_for(tensor) if Step.STAND_IN in plan.steps else tensor)
-
-
 @outside_modes
 def _execute(plan: ConversionPlan, tensor: Any) -> Any:
     if Step.GATHER in plan.steps:
-        return _array(plan, STRIDED, _full(tensor))
+        return array_of(plan, _full(tensor))
     kind = form_of(tensor).kind
     if kind.gives_several:
         return [_execute(plan, part) for part in tensor.unbind()]
     if kind.is_masked:
         return masked_array(_execute(plan, kind.inner(tensor)), kind.mask(tensor), plan.writeable)
     inner = kind.awaited(tensor)
-    return _array(plan, kind, tensor) if inner is None else _execute(plan, inner)
+    return array_of(plan, tensor, kind) if inner is None else _execute(plan, inner)
 
 
 def _full(dtensor: Any) -> torch.Tensor:
@@ -259,7 +251,8 @@ def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
     return array
 
 
-def _array(plan: ConversionPlan, kind: Kind, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+def array_of(plan: ConversionPlan, tensor: torch.Tensor, kind: Kind = STRIDED) -> np.ndarray[Any, Any]:
+    """Return the array of a tensor of one `kind`, as planned; call it `outside_modes`."""
     # Only the class knows the values of its codes, on whatever device.
     values = kind.dense(tensor) if kind.has_other_meaning else plain(tensor)
     own = values.dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_tb
 from types import FrameType, TracebackType
 from typing import TypeVar
 
@@ -53,13 +54,8 @@ def told(what: str, error: Exception) -> str:
 
 def _place_of(traceback: TracebackType | None) -> str:
     """Return the innermost line of tensornp in a traceback."""
-    place = "a line of tensornp"
-    while traceback is not None:
-        if is_own(traceback.tb_frame):
-            file = Path(traceback.tb_frame.f_code.co_filename)
-            place = f"{file.relative_to(_PACKAGE).as_posix()}, line {traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
+    own = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback) if is_own(frame)]
+    return f"{Path(own[-1][0]).relative_to(_PACKAGE).as_posix()}, line {own[-1][1]}" if own else "a line of tensornp"
 
 
 def is_own(frame: FrameType) -> bool:

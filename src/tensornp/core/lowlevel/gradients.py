@@ -34,7 +34,8 @@ class Unguarded:
 
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None if it has none, or must not be read."""
-        return self.read(_grad.__get__, tensor)
+        self.left_out = self.left_out or backward_runs_elsewhere()
+        return None if self.left_out else _grad.__get__(tensor)
 
 
 def have_grads(tensors: Sequence[torch.Tensor]) -> list[bool]:
@@ -43,10 +44,8 @@ def have_grads(tensors: Sequence[torch.Tensor]) -> list[bool]:
     return [is_unknown or _grad.__get__(one) is not None for one in tensors]
 
 
-def grad_in_hook(leaf: torch.Tensor) -> torch.Tensor | None:
-    """Return the gradient of a leaf in a hook of the backward that is about to add to it."""
-    found: torch.Tensor | None = _grad.__get__(leaf)
-    return found
+grad_in_hook: Callable[[torch.Tensor], torch.Tensor | None] = _grad.__get__
+"""Return the gradient of a leaf in a hook of the backward that is about to add to it."""
 
 
 def backward_runs_elsewhere() -> bool:
@@ -60,7 +59,7 @@ def backward_runs_elsewhere() -> bool:
     time.sleep(0)
     frames = _frames()
     own = frames.pop(threading.get_ident())
-    others = sum(_is_in_backward(frame) for frame in frames.values())
+    others = sum(map(_is_in_backward, frames.values()))
     # A thread of torch, one per device, does a part of a backward that another thread waits for.
     is_part = torch._C._current_graph_task_id() != -1 and not _is_in_backward(own)
     del own

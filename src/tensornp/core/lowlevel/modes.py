@@ -114,18 +114,14 @@ def _leave_dispatch_modes_and_transforms(stack: ExitStack) -> None:
 
 
 with outside_modes():
-    _PLAIN_KEYS: int = torch._C._dispatch_keys(torch.empty(0, device="cpu")).raw_repr()
+    PLAIN_KEYS: int = torch_private.dispatch_keys(torch.empty(0, device="cpu")).raw_repr()
+"""The dispatch keys of an ordinary dense CPU tensor without lazy bits."""
 
 
 def is_plain_without_modes(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is an ordinary dense CPU tensor and no mode is active."""
     return (
-        has_plain_keys(tensor)
+        torch_private.dispatch_keys(tensor).raw_repr() == PLAIN_KEYS
         and not torch_private.num_function_modes()
         and not torch_private.is_in_dispatch_mode_or_transform()
     )
-
-
-def has_plain_keys(tensor: torch.Tensor) -> bool:
-    """Return whether `tensor` is an ordinary dense CPU tensor without lazy bits."""
-    return bool(torch._C._dispatch_keys(tensor).raw_repr() == _PLAIN_KEYS)

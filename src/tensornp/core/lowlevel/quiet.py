@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import torch
+
 _T = TypeVar("_T")
 
 
 def quietly(call: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     """Call a C function of torch and drop its warnings."""
     return call(*args, **kwargs)
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `outside_modes`."""
+    values = torch.Tensor.detach(tensor)
+    return values if type(values) is torch.Tensor else torch.Tensor.as_subclass(values, torch.Tensor)
 
 
 globals()["__name__"] = None

@@ -46,11 +46,8 @@ cells = _Cells()
 def carried_out(work: Callable[[_T], _R], tasks: Iterable[_T], num_threads: int) -> Generator[_R, None, None]:
     """Yield the result of each task in order; at most two tasks per thread are under way.
 
-    One thread means the calling one. An error, or closing the generator, cancels the tasks that have not begun.
+    An error, or closing the generator, cancels the tasks that have not begun.
     """
-    if num_threads == 1:
-        yield from map(work, tasks)
-        return
     pool = ThreadPoolExecutor(num_threads)
     waiting: deque[Future[_R]] = deque()
     try:

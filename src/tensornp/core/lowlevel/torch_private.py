@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
 import torch
-from torch._C import (
-    DisableTorchFunction,
-    _get_tracing_state,
-    _len_torch_dispatch_stack,
-    _len_torch_function_stack,
-)
+from torch._C import DisableTorchFunction, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.autograd import forward_ad
@@ -27,6 +24,7 @@ InferenceMode: Any = torch._C._InferenceMode
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_dispatch_impl)
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
 
+dispatch_keys: Any = torch._C._dispatch_keys
 disable_functorch: Any = torch._C._DisableFuncTorch
 disable_dispatch_modes = _disable_current_modes
 functorch_level = peek_interpreter_stack
@@ -46,7 +44,7 @@ num_stored: Any = torch.Tensor._nnz
 storage_address: Any = _private._data_address
 """The address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
 _is_cow_tensor: Any = _private._is_cow_tensor
-_storage_use_count: Any = torch._C._storage_Use_Count
+OF_TORCH = (torch.Tensor, torch.nn.Parameter)
 _scripted_table: Any = torch.jit._script.OrderedDictWrapper
 
 
@@ -146,20 +144,6 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     return [at for entry in order for at in entry.mesh_dims] if order else None
 
 
-def storage_of_weak(reference: Any) -> torch.UntypedStorage | None:
-    """Return the storage of a `StorageWeakRef`, or None if it was freed."""
-    make: Any = torch.UntypedStorage._new_with_weak_ptr
-    try:
-        return None if reference.expired() else make(reference.cdata)
-    except RuntimeError:
-        return None
-
-
-def is_held_by_tensors(storage: torch.UntypedStorage) -> bool:
-    """Return whether tensors also hold `storage`."""
-    return int(_storage_use_count(storage._cdata)) > 1
-
-
 def has_constant_tensors(module: Any) -> bool:
     """Return whether the graph of a scripted module has tensors as constants, as frozen ones have."""
     if not is_scripted_table(module.__dict__.get("_modules")):
@@ -186,8 +170,7 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
 
 def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
     """Return whether an object is a Tensor or Parameter, and not of a subclass."""
-    cls = type(obj)
-    return cls is torch.Tensor or cls is torch.nn.Parameter
+    return type(obj) in OF_TORCH
 
 
 def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
@@ -198,3 +181,29 @@ def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
 def is_module(obj: Any) -> bool:
     """Return whether `obj` is a module, with or without tensors."""
     return issubclass(type(obj), torch.nn.Module)
+
+
+_STATES = "torch.distributed._composable_state"
+GATHERED = "gathered just now"
+
+
+def is_unsharded(tensor: torch.Tensor) -> bool:
+    """Return whether `tensor` lies in memory into which FSDP2 has gathered a parameter."""
+    return _STATES in sys.modules and storage_address(tensor) in gathered_addresses()
+
+
+def gathered_addresses() -> set[int]:
+    """Return the storage addresses of all parameters that FSDP2 has gathered; 0.1 µs without FSDP."""
+    return {storage_address(one) for one in _gathered()} - {0} if _STATES in sys.modules else set()
+
+
+def _gathered() -> Iterator[torch.Tensor]:
+    modules: Any = getattr(sys.modules[_STATES], "_module_state_mapping", {})
+    for held in list(modules.values()):
+        state = held() if isinstance(held, weakref.ref) else held
+        for group in getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]:
+            # Most are sharded most of the time, and then have no memory there.
+            if not getattr(group, "is_sharded", False):
+                for parameter in getattr(group, "fsdp_params", ()):
+                    yield from getattr(parameter, "all_gather_outputs", ())
+                    yield from getattr(parameter, "_unsharded_inner_tensors", ())

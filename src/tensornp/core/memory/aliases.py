@@ -18,10 +18,11 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.extents import RELATIONS, Extent, Relation, relation_of, shared_bounds
+from tensornp.core.memory.extents import RELATIONS, Extent, Relation, Span, relation_of, shared_bounds
 from tensornp.core.memory.footprint import (
     array_over,
     extents_of,
+    footprint_of,
     is_one_storage,
     origin_of,
     overlap,
@@ -226,10 +227,8 @@ class Target:
 
     def __init__(self, obj: Any) -> None:
         self._obj = obj
-        self._extents = extents_of(obj)
-        self._spans = spans_of(obj)
-        self._low = min((low for _, low, _ in self._spans), default=0)
-        self._high = max((high for _, _, high in self._spans), default=0)
+        self._extents, self._spans = footprint_of(obj)
+        self._low, self._high = _ends_of(self._spans)
         self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
     def compare(self, other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
@@ -273,5 +272,8 @@ def _bounds_of_storage(tensor: torch.Tensor) -> tuple[int, int]:
     except (RuntimeError, NotImplementedError):
         pass
     # Sparse layouts and wrappers consist of parts that lie anywhere.
-    spans = spans_of(tensor)
-    return min((low for _, low, _ in spans), default=0), max((high for _, _, high in spans), default=0)
+    return _ends_of(spans_of(tensor))
+
+
+def _ends_of(spans: list[Span]) -> tuple[int, int]:
+    return min([low for _, low, _ in spans], default=0), max([high for _, _, high in spans], default=0)

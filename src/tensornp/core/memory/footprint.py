@@ -10,11 +10,10 @@ import torch
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attributes
-from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import PACKED_BITS, is_held, is_storage, num_bits, plain, tensor_of
-from tensornp.core.tensor.kinds import form_of
+from tensornp.core.tensor.form import PACKED_BITS, is_held, is_storage, tensor_of
+from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NoDataError, NotReadError
@@ -22,25 +21,41 @@ from tensornp.errors import NoDataError, NotReadError
 _MAX_BASES = 100
 _FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
 """Formats of memoryviews that NumPy understands; others are read as bytes."""
-_MAX_DEPTH = 8
 storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
+
+
+def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
+    """Return the places of the elements, and the addresses of the storages or of the buffer around them.
+
+    A tensor that consists of several has several of both.
+    """
+    held = _held_by(obj)
+    if held is None:
+        return (), []
+    if not is_tensor(held):
+        array = array_over(held)
+        extent, ((low, high), base) = extent_of_array(array), origin_of(array)
+        spans = spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
+        return () if extent.is_empty else (extent,), spans
+    extents, spans = [], []
+    with modes.outside_modes():
+        for part, holders in parts_of(held):
+            device, start, nbytes = str(part.device), torch_private.storage_address(part), storage_of(part).nbytes()
+            if start and nbytes:
+                spans.append((device, start, start + nbytes))
+            if part.numel() and is_held(part):
+                extents.append(_extent_of(part, device, holders))
+    return tuple(extents), spans
 
 
 def spans_of(obj: Any) -> list[Span]:
     """Return the addresses of the storages of a tensor, or of the buffer of an array."""
-    held = _held_by(obj)
-    if held is None:
-        return []
-    if not is_tensor(held):
-        (low, high), base = origin_of(array_over(held))
-        return spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
-    found = []
-    with modes.outside_modes():
-        for part, _ in _parts_under(held):
-            start, nbytes = torch_private.storage_address(part), storage_of(part).nbytes()
-            if start and nbytes:
-                found.append((str(part.device), start, start + nbytes))
-    return found
+    return footprint_of(obj)[1]
+
+
+def extents_of(obj: Any) -> tuple[Extent, ...]:
+    """Return the places of the elements; several for a tensor that consists of several."""
+    return footprint_of(obj)[0]
 
 
 def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
@@ -50,28 +65,18 @@ def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
     )
 
 
-def extents_of(obj: Any) -> tuple[Extent, ...]:
-    """Return the places of the elements; several for a tensor that consists of several."""
-    held = _held_by(obj)
-    if held is None:
-        return ()
-    if not is_tensor(held):
-        extent = extent_of_array(array_over(held))
-        return () if extent.is_empty else (extent,)
-    with modes.outside_modes():
-        parts = [(part, holders) for part, holders in _parts_under(held) if part.numel() and is_held(part)]
-        return tuple([_extent_of(part, holders) for part, holders in parts])
-
-
 def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
     """Return the strided tensors that hold the values of `tensor`: itself, if it is an ordinary one."""
-    return [part for part, _ in _parts_under(tensor)]
+    return [part for part, _ in parts_of(tensor)]
 
 
 def check_parts(tensor: torch.Tensor) -> None:
-    """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
-    with modes.outside_modes():
-        if not all(is_held(part) for part, _ in _parts_under(tensor, has_all=True)):
+    """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash.
+
+    Call it `outside_modes`.
+    """
+    for part, _ in parts_of(tensor, has_all=True):
+        if not is_held(part):
             raise NotReadError("its memory was freed, and cannot be read")
 
 
@@ -88,39 +93,13 @@ def _held_by(obj: Any) -> Any:
     return own_tensor_of(obj) if stand_in_of(obj) is not None else obj
 
 
-def _parts_under(
-    tensor: Any, holders: tuple[str, ...] = (), *, has_all: bool = False
-) -> Iterator[tuple[torch.Tensor, tuple[str, ...]]]:
-    """Yield the strided parts of a tensor, with the classes that give their bytes another meaning.
-
-    `has_all` adds those that only describe others: offsets, scales, a mask.
-    """
-    form = form_of(tensor)
-    if len(holders) > _MAX_DEPTH or form.state not in ("available", "wrapped", "remote"):
-        return
-    has_strides = form.state == "available" and form.kind.has_strides
-    if has_strides:
-        yield (tensor if is_of_torch(tensor) else plain(tensor)), tuple(filter(None, holders))
-    name, inner = "", []
-    if form.state == "wrapped" or form.kind.has_other_meaning:
-        name = type(tensor).__name__
-        inner = [value for _, value in own_attributes(tensor) if is_tensor(value)]
-    elif not has_strides or has_all:
-        held = form.kind.inner(tensor)
-        inner = [held] if held is not None else []
-        if has_all or held is None or not form.kind.gives_several:
-            inner += form.kind.parts(tensor)
-    for part in inner:
-        yield from _parts_under(part, (name, *holders), has_all=has_all)
-
-
-def _extent_of(part: torch.Tensor, holders: tuple[str, ...]) -> Extent:
+def _extent_of(part: torch.Tensor, device: str, holders: tuple[str, ...]) -> Extent:
     bits = "conj " * part.is_conj() + "neg " * part.is_neg()
-    meaning, device = " in ".join((bits + name_of(part.dtype), *holders)), str(part.device)
-    address, itemsize, shape = torch_private.address_of(part), part.element_size(), tuple(part.shape)
+    meaning, shape = " in ".join((bits + name_of(part.dtype), *holders)), tuple(part.shape)
+    address, itemsize = torch_private.address_of(part), part.element_size()
     if part.dtype in PACKED_BITS:
         # Strides count codes, so only the span is known.
-        nbytes = -(-num_reached(shape, part.stride()) * num_bits(part) // 8)
+        nbytes = -(-num_reached(shape, part.stride()) * PACKED_BITS[part.dtype] // 8)
         return Extent(device, address, (nbytes,), (1,), 1, meaning)
     return Extent(device, address, shape, tuple([step * itemsize for step in part.stride()]), itemsize, meaning)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -18,8 +19,9 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.footprint import bases_of, parts_under, storage_of
-from tensornp.core.tensor.form import Bare, is_storage, tensor_of
-from tensornp.core.tensor.kinds import STRIDED, form_of
+from tensornp.core.tensor.form import is_storage, tensor_of
+
+_requires_grad: Any = torch.Tensor.requires_grad
 
 
 class TensorReference:
@@ -30,12 +32,12 @@ class TensorReference:
 
     __slots__ = ("_counter", "_requires_grad", "_storages", "id")
 
+    @modes.outside_modes
     def __init__(self, tensor: torch.Tensor) -> None:
-        with modes.outside_modes():
-            self.id = id(tensor)
-            self._storages = [StorageWeakRef(storage) for storage in _storages_of(tensor)]
-            self._requires_grad = Bare(tensor).requires_grad
-            self._counter = _counter_of(tensor)
+        self.id = id(tensor)
+        self._storages = [StorageWeakRef(storage) for storage in _storages_of(tensor)]
+        self._requires_grad = _requires_grad.__get__(tensor)
+        self._counter = _counter_of(tensor)
 
     @property
     def storages(self) -> frozenset[int]:
@@ -51,13 +53,12 @@ class TensorReference:
         """Return whether `obj` is that tensor: also if ``.data =`` or `set_` has moved it to another storage."""
         if id(obj) != self.id or not is_tensor(obj):
             return False
-        with modes.outside_modes():
-            return self.shares_storage(obj) or (self._counter is not None and _share_counter(self._counter, obj))
+        return self.shares_storage(obj) or (self._counter is not None and _share_counter(self._counter, obj))
 
+    @modes.outside_modes
     def shares_storage(self, obj: torch.Tensor) -> bool:
         """Return whether `obj` lies in the storage of the tensor, if that lives on."""
-        with modes.outside_modes():
-            now = {storage._cdata for storage in _storages_of(obj)}
+        now = {storage._cdata for storage in _storages_of(obj)}
         return bool(now) and not self.is_gone and now == self.storages
 
     def shares_counter(self, other: TensorReference) -> bool:
@@ -65,10 +66,8 @@ class TensorReference:
         if self._counter is None or other._counter is None:
             return False
         # A parameter, which another thread may write to, is its own proof. Others may be a new `.data`.
-        if self._requires_grad and self.id == other.id and self.storages == other.storages:
-            return True
-        with modes.outside_modes():
-            return _share_counter(self._counter, other._counter)
+        is_same = self._requires_grad and self.id == other.id and self.storages == other.storages
+        return is_same or _share_counter(self._counter, other._counter)
 
     def find(self, likely: Iterable[Any] = ()) -> torch.Tensor | None:
         """Find the tensor among the `likely`, or in tens of milliseconds among all objects."""
@@ -90,11 +89,11 @@ class MemoryReference:
 
     __slots__ = ("_owner", "_storages")
 
+    @modes.outside_modes
     def __init__(self, obj: Any) -> None:
         *inner, last = obj, *bases_of(obj)
-        with modes.outside_modes():
-            last = tensor_of(last) if is_storage(last) else last
-            storages = _storages_of(last) if is_tensor(last) else []
+        last = tensor_of(last) if is_storage(last) else last
+        storages = _storages_of(last) if is_tensor(last) else []
         self._storages = [StorageWeakRef(storage) for storage in storages]
         # The owner of the memory, or the last view of it that can have a weak reference.
         owners = (_weakly(one) for one in (last, *reversed(inner)) if not storages)
@@ -106,49 +105,6 @@ class MemoryReference:
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
-
-
-class WeakView:
-    """Restores an ordinary tensor as long as its memory lives."""
-
-    __slots__ = ("_dtype", "_kept", "_place", "_storage")
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self._storage: StorageWeakRef | None = None
-        self._kept: torch.UntypedStorage | None = None
-        with modes.outside_modes():
-            form = form_of(tensor)
-            if form.kind is STRIDED and form.state == "available" and not (tensor.is_conj() or tensor.is_neg()):
-                self._storage = StorageWeakRef(storage_of(tensor))
-                self._dtype = tensor.dtype
-                self._place = tensor.storage_offset(), tuple(tensor.shape), tensor.stride()
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether its memory lives for this view alone."""
-        return self._kept is not None
-
-    def keep(self) -> None:
-        """Keep the memory until `share` is called."""
-        storage = self._living()
-        # Memory of an array has an owner that torch does not count.
-        self._kept = storage if storage is not None and storage.resizable() else None
-
-    def share(self) -> None:
-        """Stop keeping the memory if tensors have it: it goes with them."""
-        if self._kept is not None and torch_private.is_held_by_tensors(self._kept):
-            self._kept = None
-
-    def tensor(self) -> torch.Tensor | None:
-        """Return a tensor over the same elements; None if their memory was freed, or is not known."""
-        storage = self._living()
-        if storage is None:
-            return None
-        with modes.outside_modes():
-            return torch.empty(0, dtype=self._dtype, device=storage.device).set_(storage, *self._place)
-
-    def _living(self) -> torch.UntypedStorage | None:
-        return torch_private.storage_of_weak(self._storage) if self._storage is not None else None
 
 
 def _find(references: list[TensorReference]) -> list[torch.Tensor | None]:
@@ -181,6 +137,7 @@ def _counter_of(tensor: torch.Tensor) -> torch.Tensor | None:
         return None
 
 
+@modes.outside_modes
 def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
     """Return whether two tensors have one version counter; a number is set on one and set back at once."""
     try:
@@ -197,7 +154,5 @@ def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
 
 
 def _weakly(obj: Any) -> Any:
-    try:
+    with suppress(TypeError):
         return weakref.ref(obj)
-    except TypeError:
-        return None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -86,20 +85,26 @@ class Search:
         """Return whether the search came to its end."""
         deadline = time.thread_time() + max_seconds
         visitors: dict[type, Visitor | None] = {}
+        history = history_name(namespace)
         holders: set[int] = {id(namespace), *map(id, besides)}
         # Holders take turns, so that a huge one does not hide the others.
-        turns: deque[Iterator[tuple[Path, Any, Kind]]] = deque()
-        turn, limit = self._children(namespace, None, _roots), sys.maxsize
+        turns: deque[_Turn] = deque()
+        turn, limit = self._turn(namespace, None, lambda names: _roots(names, history)), sys.maxsize
         # The results of cells come last: the user's own names are better.
         last = []
-        if history := history_name(namespace):
-            outputs = namespace["_oh"]
-            holders.add(id(outputs))
-            last.append(self._children(outputs, (None, history), in_dict))
+        if history:
+            holders.add(id(namespace["_oh"]))
+            last.append(self._turn(namespace["_oh"], (None, history), in_dict))
         while True:
-            count = 0
-            for path, obj, kind in itertools.islice(turn, limit):
-                count += 1
+            for _ in range(limit):
+                try:
+                    found = next(turn.children, None)
+                except Exception:
+                    # Another thread changes it, or a class of C hides its members.
+                    self._skipped, found = True, None
+                if found is None:
+                    break
+                step, obj, kind = found
                 self.num_names += 1
                 if not self.num_names % _CHECK_EVERY and time.thread_time() > deadline:
                     return False
@@ -107,21 +112,33 @@ class Search:
                 if cls not in visitors:
                     visitors[cls] = visitor_for(cls)
                 visitor = visitors[cls]
+                if turn.module and (kind == "parameter" or visitor is in_module):
+                    self._held_by.setdefault(id(obj), []).append(turn.module)
                 if visitor is None:
                     continue
                 if visitor is IS_TENSOR or visitor is IS_ARRAY:
-                    if self._meet(obj, kind, path, is_tensor=visitor is IS_TENSOR):
+                    if self._meet(obj, kind, (turn.path, step), is_tensor=visitor is IS_TENSOR):
                         return False
                 elif id(obj) not in holders:
                     holders.add(id(obj))
-                    turns.append(self._children(obj, path, visitor))
-            if count == limit:
+                    turns.append(self._turn(obj, (turn.path, step), visitor))
+            else:
                 turns.append(turn)
             if not turns and last:
                 turns.append(last.pop())
             if not turns or time.thread_time() > deadline:
                 return not turns
             turn, limit = turns.popleft(), _TURN
+
+    def _turn(self, holder: Any, path: Path | None, visit: Visitor) -> _Turn:
+        is_module = visit is in_module
+        if is_module and path is not None:
+            self._modules[id(holder)] = path
+        try:
+            return _Turn(path, iter(visit(holder)), id(holder) if is_module else 0)
+        except Exception:
+            self._skipped = True
+            return _Turn(path, iter(()))
 
     def _meet(self, obj: Any, kind: Kind, path: Path, *, is_tensor: bool) -> bool:
         """Visit a tensor or an array, and what belongs to it; return whether the search ends there."""
@@ -159,31 +176,27 @@ class Search:
             pass
         return found
 
-    def _children(self, holder: Any, path: Path | None, visit: Visitor) -> Iterator[tuple[Path, Any, Kind]]:
-        is_module = visit is in_module
-        if is_module and path is not None:
-            self._modules[id(holder)] = path
-        try:
-            for step, child, kind in visit(holder):
-                if is_module and (kind == "parameter" or issubclass(type(child), torch.nn.Module)):
-                    self._held_by.setdefault(id(child), []).append(id(holder))
-                yield (path, step), child, kind
-        except Exception:
-            # Another thread changes it, or a class of C hides its members.
-            self._skipped = True
+
+class _Turn(NamedTuple):
+    """The rest of the children of a holder, its path, and its identity if it is a module."""
+
+    path: Path | None
+    children: Iterator[tuple[Any, Any, Kind]]
+    module: int = 0
 
 
-def _roots(namespace: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the names of the user, without those that IPython and the import system bind."""
-    outputs = namespace["_oh"] if history_name(namespace) else None
-    results = {id(value) for value in list(outputs.values())} if outputs is not None else set()
+def _roots(namespace: Any, history: str) -> list[tuple[Any, Any, Kind]]:
+    """Return the names of the user, without those that IPython and the import system bind."""
+    results = set(map(id, list(namespace["_oh"].values()))) if history else ()
+    found: list[tuple[Any, Any, Kind]] = []
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
         if name in _OF_IMPORT:
             continue
         # `_` and `_3` are the user's unless they are results of cells: after `for _ in ...`.
-        is_history = outputs is not None and _OF_IPYTHON.fullmatch(name)
+        is_history = history and _OF_IPYTHON.fullmatch(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):
-            yield name, value, ""
+            found.append((name, value, ""))
+    return found
 
 
 def history_name(namespace: Mapping[str, Any]) -> str:

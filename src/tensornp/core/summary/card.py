@@ -8,21 +8,68 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.budget import Budget
-from tensornp.core.convert.page_protection import with_page_protection
-from tensornp.core.convert.plan import MODES, ConversionPlan, decide, mode_arguments
+from tensornp.core.convert.budget import Budget, with_page_protection
+from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.core.values.shown.preview import MAX_ELEMENTS, Preview, first_values, preview
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.sources import nbytes_unasked
+from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.record import HistogramChoice, TensorStats
 from tensornp.errors import TensornpError, TooLargeError
+
+MAX_TENSORS = 200
+"""Each costs some 0.4 ms, however small."""
+
+
+class StatsBudget:
+    """Reads statistics until so many bytes, or so many tensors, have been read.
+
+    `num_unread` counts those that were too many; `bounds` are the bounds that were reached, in words.
+    """
+
+    def __init__(self, max_nbytes: int) -> None:
+        self._max_nbytes, self._left, self._num_left = max_nbytes, max_nbytes, MAX_TENSORS
+        self.num_unread = 0
+        self.bounds: dict[str, None] = {}
+
+    def stats(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
+        """Return the statistics of a tensor; None if it is too large, or has none."""
+        try:
+            return self._read(tensor, nbytes_unasked(info), histogram, info)
+        except Exception:
+            # A display never fails: it is complete without them.
+            return None
+
+    def nonfinite(self, obj: Any, info: TensorInfo | None) -> TensorStats | None:
+        """Return statistics without a histogram of a float tensor, or of a float array if `info` is None."""
+        if info is not None:
+            is_float = info.dtype.is_floating_point or info.dtype.is_complex
+            return self.stats(obj, info, histogram=None) if is_float else None
+        try:
+            return self._read(obj, obj.nbytes, None, None) if obj.dtype.kind in "fc" else None
+        except Exception:
+            return None
+
+    def _read(self, obj: Any, nbytes: int, histogram: HistogramChoice, info: TensorInfo | None) -> TensorStats | None:
+        if nbytes <= 0:
+            return None
+        if nbytes > self._left or not self._num_left:
+            self.num_unread += 1
+            bound = f"{MAX_TENSORS:,} tensors" if not self._num_left else format_nbytes(self._max_nbytes)
+            self.bounds[bound] = None
+            return None
+        self._left -= nbytes
+        self._num_left -= 1
+        return scan(obj, histogram=histogram, info=info)
+
 
 LINE_VALUES = 6
 """The first values that a line shows."""
@@ -56,7 +103,7 @@ class TensorSummary:
     def has_values_in_row(self) -> bool:
         """Whether values stand in the row of badges: all of few, or the first if there are no statistics."""
         if self.style == "line":
-            return self.stats is None or self.info is None or is_told_whole(self.info)
+            return self.stats is None or self.info is None or self.info.numel <= MAX_WHOLE_IN_LINE
         return self.style == "tiny"
 
 
@@ -66,7 +113,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
 
     def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         if options.style == "line":
-            number = max(info.numel, 1) if is_told_whole(info) else LINE_VALUES
+            number = max(info.numel, 1) if info.numel <= MAX_WHOLE_IN_LINE else LINE_VALUES
             return Preview(first_values(tensor, info, plan, number, options.printoptions).replace("\n", ""))
         return preview(tensor, info, plan, max_elements=MAX_ELEMENTS, printoptions=options.printoptions)
 
@@ -79,11 +126,6 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
         text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
     return replace(summary, style=style, stats=StatsBudget(options.stats_nbytes).stats(tensor, summary.info))
-
-
-def is_told_whole(info: TensorInfo) -> bool:
-    """Return whether a line shows all values instead of statistics."""
-    return info.numel <= MAX_WHOLE_IN_LINE
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
@@ -183,12 +225,12 @@ def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, Conversion
 
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     """Return the plan for one of the three modes; raises as `to_numpy` does."""
-    arguments = mode_arguments(mode)
+    arguments = MODES[mode]
     info = with_page_protection(info) if arguments["writeable"] else info
-    # Called for each card.
     is_part = info.shard is not None and has_part(info)
     plan = decide_shard(info, "local", **arguments) if is_part else decide(info, **arguments)
-    Budget(options.max_nbytes or None).take(plan.nbytes_copied)
+    if plan.nbytes_copied:
+        Budget(options.max_nbytes or None).take(plan.nbytes_copied)
     return plan
 
 

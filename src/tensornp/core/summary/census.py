@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -17,7 +17,7 @@ from tensornp.core.memory.extents import Relation, merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.alike import Alike, alike
-from tensornp.core.summary.stats_budget import StatsBudget
+from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
@@ -126,13 +126,18 @@ def census_of(
     max_read_nbytes: int = MAX_READ_NBYTES,
 ) -> Census:
     """Return the table of at most `max_rows` names; at most `max_read_nbytes` are searched for NaN."""
-    budget = StatsBudget(max_read_nbytes)
-    rows = _Rows(survey, change_of, budget)
+    budget, known = StatsBudget(max_read_nbytes), dict[int, dict[str, Any]]()
+
+    def facts_of(found: Found) -> dict[str, Any]:
+        if id(found.obj) not in known:
+            known[id(found.obj)] = _facts(found, change_of, budget)
+        return known[id(found.obj)]
+
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
     shown = tuple(
-        CensusGroup(rows.of_group(group, limit), group.nbytes, _pins(group))
+        CensusGroup(_rows(survey, group, limit, facts_of), group.nbytes, _pins(group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
     owners = dict.fromkeys(OWNERS, 0)
@@ -155,59 +160,43 @@ def census_of(
     )
 
 
-class _Rows:
-    """Makes the rows; each object is read once."""
+def _rows(
+    survey: Survey, group: Group, limit: int, facts_of: Callable[[Found], dict[str, Any]]
+) -> tuple[CensusRow, ...]:
+    ordered, rows = _ordered(group)[:limit], []
+    first = ordered[0]
+    for found in ordered:
+        # A member need not overlap the first one.
+        others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
+        beside = first if first in others or not others else others[0]
+        relation = "" if found is first else f"{survey.name(beside)}: {_relation(beside.obj, found.obj)}"
+        name, holding = survey.name(found), found.holding
+        rows.append(CensusRow(name, found.kind, shared_with=relation, holding=holding, **facts_of(found)))
+    return tuple(rows)
 
-    def __init__(self, survey: Survey, change_of: Any, budget: StatsBudget) -> None:
-        self._survey, self._change_of, self._budget = survey, change_of, budget
-        self._known: dict[int, dict[str, Any]] = {}
 
-    def of_group(self, group: Group, limit: int) -> tuple[CensusRow, ...]:
-        ordered = _ordered(group)[:limit]
-        first = ordered[0]
-        rows = []
-        for found in ordered:
-            # A member need not overlap the first one.
-            others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
-            beside = first if first in others or not others else others[0]
-            relation = "" if found is first else f"{self._survey.name(beside)}: {_relation(beside.obj, found.obj)}"
-            facts = self._known.get(id(found.obj))
-            if facts is None:
-                facts = self._known[id(found.obj)] = self._facts(found)
-            name, holding = self._survey.name(found), found.holding
-            rows.append(CensusRow(name, found.kind, shared_with=relation, holding=holding, **facts))
-        return tuple(rows)
-
-    def _facts(self, found: Found) -> dict[str, Any]:
-        obj = found.obj
-        try:
-            obj = tensor_of(obj) if is_storage(obj) else obj
-            return self._facts_of_tensor(obj, bool(found.spans)) if is_tensor(obj) else self._facts_of_array(obj)
-        except Exception:
-            return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}
-
-    def _facts_of_tensor(self, tensor: Any, has_memory: bool) -> dict[str, Any]:
-        info = inspect(tensor)
+def _facts(found: Found, change_of: Any, budget: StatsBudget) -> dict[str, Any]:
+    """Return the cells of an object; the class alone if it cannot be read."""
+    obj = found.obj
+    try:
+        obj = tensor_of(obj) if is_storage(obj) else obj
+        if not is_tensor(obj):
+            array = np.ndarray.view(array_over(obj), np.ndarray)
+            alarm = alarm_text(budget.nonfinite(obj, None)) if type(obj) is np.ndarray else ""
+            cells = {"shape": array.shape, "dtype": str(array.dtype), "device": "cpu", "nbytes": array.nbytes}
+            return cells | {"alarm": alarm, "type_name": type(obj).__name__}
+        info = inspect(obj)
         return {
             "shape": info.shape,
             "dtype": name_of(info.dtype),
             "device": str(info.device),
-            "nbytes": info._held_nbytes - info._nbytes_elsewhere if has_memory else 0,
-            "change": self._change_of(tensor, info) if self._change_of is not None else None,
-            "alarm": alarm_text(self._budget.nonfinite(tensor, info)),
+            "nbytes": info._held_nbytes - info._nbytes_elsewhere if found.spans else 0,
+            "change": change_of(obj, info) if change_of is not None else None,
+            "alarm": alarm_text(budget.nonfinite(obj, info)),
             "nbytes_elsewhere": info._nbytes_elsewhere,
         }
-
-    def _facts_of_array(self, obj: Any) -> dict[str, Any]:
-        array = np.ndarray.view(array_over(obj), np.ndarray)
-        return {
-            "shape": array.shape,
-            "dtype": str(array.dtype),
-            "device": "cpu",
-            "nbytes": array.nbytes,
-            "alarm": alarm_text(self._budget.nonfinite(obj, None)) if type(obj) is np.ndarray else "",
-            "type_name": type(obj).__name__,
-        }
+    except Exception:
+        return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}
 
 
 def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:

@@ -1,35 +1,110 @@
-"""Gather the table of a container of tensors, once for all renderers."""
+"""Gather the content of an array's card, and the table of a container of tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from itertools import groupby, islice
+from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import extent_of_array, extents_of
-from tensornp.core.summary.array import ArraySummary, summarize_array
-from tensornp.core.summary.card import TensorSummary, summarize_line
+from tensornp.core.memory.footprint import check_array, extent_of_array, extents_of
+from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.stats_budget import StatsBudget
 from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
 from tensornp.core.tensor.info import nbytes_elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
+from tensornp.core.values.shown.preview import MAX_ELEMENTS
+from tensornp.core.values.shown.print_options import printed_without_formatter, printing
+from tensornp.core.values.stats.record import TensorStats
+from tensornp.errors import NotReadError, TensornpError
+
+_MASKED = (np.ma.MaskedArray, type(np.ma.masked))
+_REFUSAL = "the values are not shown: printing them would run the code of their own classes"
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySummary:
+    """One array as a card shows it; `refusal` says why it is not printed.
+
+    `strides` are in bytes. `note` says how the text differs from NumPy's.
+    """
+
+    type_name: str
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes: int
+    strides: tuple[int, ...]
+    order: str
+    is_writeable: bool
+    text: str
+    refusal: str
+    stats: TensorStats | None = None
+    note: str = ""
+
+
+def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
+    """Return the summary of `array`, or of its first elements; never raises."""
+    plain = np.ndarray.view(array, np.ndarray)
+    text = refusal = note = ""
+    try:
+        if plain.dtype.hasobject:
+            raise NotReadError(_REFUSAL)
+        check_array(plain)
+        shown = array if type(array) in _MASKED else plain
+        make = partial(_printed, shown, options) if num_first is None else partial(_first_of, shown, options, num_first)
+        text, note = printed_without_formatter(make)
+    except TensornpError as error:
+        refusal = str(error)
+    except Exception as error:
+        # A display never fails.
+        refusal = error_text(error)
+    return ArraySummary(
+        type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
+        bool(plain.flags.writeable), text, refusal, note=note,
+    )  # fmt: skip
+
+
+def _printed(array: np.ndarray, options: DisplayOptions) -> str:
+    now = np.get_printoptions()
+    bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
+    with printing(options.printoptions, array), bound:
+        return repr(array)
+
+
+def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
+    if array is np.ma.masked:
+        return str(array)
+    more = ", …" if array.size > number else ""
+    some: Any = array.flat[:number]
+    if isinstance(some, np.ma.MaskedArray):
+        # NumPy prints each element by itself, and a word for hidden ones.
+        each: Any = some.astype(object)
+        return ", ".join(map(str, each.filled(str(np.ma.masked_print_option)))) + more
+    with printing(options.printoptions, some):
+        return np.array2string(some, separator=", ")[1:-1] + more
+
+
+def _order_of(array: np.ndarray) -> str:
+    if array.flags.c_contiguous:
+        return "C-contiguous"
+    return "Fortran-contiguous" if array.flags.f_contiguous else "not contiguous"
+
 
 MAX_LEAVES = 20_000
 """Leaves of a container that are counted at most."""
 FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
-_NUMBERS = (int, float, complex, bool)
+_NUMBERS = {int, float, complex, bool}
 _WORDS_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _SHOWN_NUMBERS, _SHOWN_CHARACTERS = 4, 40
 Leaf = tuple[Path | None, Any]
@@ -67,21 +142,10 @@ class ContainerSummary:
     num_arrays: int = 0
 
 
-class Numbers(list[Any]):
-    """The items of a list or tuple of plain numbers; all of them if `is_whole`."""
-
-    def __init__(self, items: list[Any], *, is_whole: bool) -> None:
-        super().__init__(items)
-        self.is_whole = is_whole
-
-
 @modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    reached, is_complete = _leaves(container)
-    # An empty container is a leaf of itself.
-    reached = [(path, leaf) for path, leaf in reached if path is not None or leaf is not container]
-    found = list(_with_numbers_together(reached, MAX_LEAVES))
+    found, is_complete = _leaves(container)
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
@@ -97,7 +161,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     nbytes = _nbytes([*known.values(), *arrays])
     return ContainerSummary(
         type_name=type(container).__name__,
-        length=_length(container, reached),
+        length=_length(container, found),
         rows=rows,
         num_first=len(first),
         num_left_out=len(found) - len(shown),
@@ -105,7 +169,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         nbytes=nbytes + sum(info.nbytes for info in stand_ins.values() if info is not None),
         is_complete=is_complete,
         is_measured=None not in stand_ins.values(),
-        nbytes_elsewhere=sum(map(_nbytes_elsewhere, known.values())),
+        nbytes_elsewhere=nbytes_elsewhere(known.values()),
         num_arrays=len(arrays),
     )
 
@@ -114,40 +178,18 @@ def _leaves(container: Any) -> tuple[list[Leaf], bool]:
     """Return the leaves up to the first that cannot be reached, and whether these are all."""
     found: list[Leaf] = []
     try:
-        found.extend(islice(leaves(container), MAX_LEAVES + 1))
+        found.extend(islice(leaves(container, is_leaf=_are_numbers), MAX_LEAVES + 1))
+        is_cut = len(found) > MAX_LEAVES
     except Exception:
-        return found[:MAX_LEAVES], False
-    is_cut = any(path is not None and _is_cut(path, leaf) for path, leaf in found)
-    return found, len(found) <= MAX_LEAVES and not is_cut
+        is_cut = True
+    is_cut = is_cut or any(path is not None and _is_cut(path, leaf) for path, leaf in found)
+    # An empty container is a leaf of itself.
+    return [one for one in found[:MAX_LEAVES] if one[0] is not None or one[1] is not container], not is_cut
 
 
-def _with_numbers_together(found: list[Leaf], max_leaves: int) -> Iterator[Leaf]:
-    """Yield the first leaves; the items of a list of plain numbers become one `Numbers`."""
-    found, cut = found[:max_leaves], found[max_leaves:]
-    # By identity: the keys in a path may be of a class that compares as it likes.
-    groups = [list(group) for _, group in groupby(found, key=lambda leaf: leaf[0] and id(leaf[0][0]))]
-    for i, group in enumerate(groups):
-        parent = group[0][0] and group[0][0][0]
-        following = groups[i + 1][0][0] if i + 1 < len(groups) else None
-        if parent is not None and _are_numbers(group) and not _is_below(following, parent):
-            yield parent, Numbers([leaf for _, leaf in group], is_whole=following is not None or not cut)
-        else:
-            yield from group
-
-
-def _are_numbers(group: list[Leaf]) -> bool:
-    """Return whether leaves are all numbers, and the items of a list or tuple from its first on."""
-    steps = [path[1] for path, _ in group if path is not None]
-    is_list = len(steps) > 1 and all(type(step) is str and step.startswith("[") for step in steps)
-    return is_list and steps[0] == "[0]" and all(type(leaf) in _NUMBERS for _, leaf in group)
-
-
-def _is_below(path: Path | None, parent: Path) -> bool:
-    while path is not None:
-        path = path[0]
-        if path is parent:
-            return True
-    return False
+def _are_numbers(obj: Any) -> bool:
+    """Return whether `obj` is a list or tuple of several plain numbers, which one row shows."""
+    return type(obj) in (list, tuple) and len(obj) > 1 and _NUMBERS.issuperset(map(type, obj))
 
 
 def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
@@ -212,13 +254,6 @@ def _placed(one: Any) -> tuple[list[Piece], int]:
     return pieces, 0 if pieces else nbytes
 
 
-def _nbytes_elsewhere(tensor: torch.Tensor) -> int:
-    try:
-        return nbytes_elsewhere(tensor)
-    except Exception:
-        return 0
-
-
 def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> Row:
     if is_array(leaf):
         array = summarize_array(leaf, options, FIRST_VALUES)
@@ -235,9 +270,8 @@ def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> 
 
 def _short_text(leaf: Any) -> str:
     """Return a few words for another object; its own repr is called only for plain types."""
-    if type(leaf) is Numbers:
-        count = f"{len(leaf):,} numbers{'' if leaf.is_whole else ' or more'}"
-        more = f", … ({count})" if len(leaf) > _SHOWN_NUMBERS else ""
+    if _are_numbers(leaf):
+        more = f", … ({len(leaf):,} numbers)" if len(leaf) > _SHOWN_NUMBERS else ""
         return ", ".join(map(quoted, leaf[:_SHOWN_NUMBERS])) + more
     if isinstance(leaf, (str, bytes)) and is_plain_value(leaf):
         text = quoted(leaf[:_SHOWN_CHARACTERS])

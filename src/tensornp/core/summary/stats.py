@@ -1,4 +1,4 @@
-"""Gather the statistics, the places of odd values and a heat map of one tensor."""
+"""Gather statistics and pictures of one tensor, or the comparison of two."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
+from tensornp.core.values.compare.compare import Comparison, compare
 from tensornp.core.values.locate import Location, locate
-from tensornp.core.values.pictures.planes import PlaneMap, plane_map
+from tensornp.core.values.pictures.planes import PlaneMap, difference_map, plane_map
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stored import Description, described
@@ -94,3 +95,30 @@ def _picture(obj: Any, index: tuple[int, ...] | None) -> PlaneMap | None:
     except TensornpError:
         # A sparse tensor may be too large to be made dense.
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonSummary:
+    """A comparison with the names of the two, and a heat map of their difference if there is one."""
+
+    names: tuple[str, str]
+    comparison: Comparison
+    picture: PlaneMap | None = None
+
+
+def summary_of_comparison(found: Comparison, options: DisplayOptions) -> ComparisonSummary:
+    """Return a comparison as a card shows it, without the two tensors."""
+    return ComparisonSummary(("the first", "the second"), found)
+
+
+@modes.outside_modes
+def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
+    """Compare two tensors or arrays; raise as `compare` does."""
+    comparison = compare(a, b)
+    if not options.has_pictures or not comparison._num_changed:
+        return ComparisonSummary(names, comparison)
+    try:
+        picture = difference_map(a, b)
+    except TensornpError:
+        picture = None
+    return ComparisonSummary(names, comparison, picture)

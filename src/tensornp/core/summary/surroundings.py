@@ -100,7 +100,7 @@ def find_surroundings(
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
         oldest_saver=saved.oldest,
-        is_buffer=any(alias.kind == "buffer" and alias.relation == "same object" for alias in found),
+        is_buffer=any([alias.kind == "buffer" and alias.relation == "same object" for alias in found]),
         is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),
         module_with_grads=expression_of(module) if module is not None else "",
     )

@@ -15,8 +15,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 
 if TYPE_CHECKING:
-    from tensornp.core.summary.array import ArraySummary
-    from tensornp.core.summary.container import ContainerSummary
+    from tensornp.core.summary.container import ArraySummary, ContainerSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary
         return summarize(obj, options, look)
     # Most kernels show a tensor first; its card should not import the others.
     if is_array(obj):
-        from tensornp.core.summary.array import summarize_array
+        from tensornp.core.summary.container import summarize_array
 
         return summarize_array(obj, options)
     if is_container(obj) and is_seen(obj):

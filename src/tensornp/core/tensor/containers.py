@@ -19,7 +19,7 @@ MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
 
 MAX_SHARED = 20_000
-"""Containers that are gone into again: of lists that hold a shared one twice, each, there are 2**depth ways."""
+"""Containers that are followed again; lists that each hold the next one twice have 2**depth paths."""
 
 IN_SET = "{…}"
 """The step to a member of a set: it has no expression."""
@@ -28,12 +28,7 @@ IN_SET = "{…}"
 class Container(NamedTuple):
     """Reads containers of one class without running its code.
 
-    Attributes
-    ----------
-    items : callable
-        Of a container: its children, each with its key, index or field.
-    step : callable
-        Of a key, index or field: the last step of the path to that child.
+    `items` yields the children with their keys, and `step` is the last step of the path to the child of a key.
     """
 
     items: Callable[[Any], Iterator[tuple[Any, Any]]]
@@ -66,8 +61,9 @@ def _deque_items(held: deque[Any]) -> Iterator[tuple[Any, Any]]:
     return enumerate(list(deque.__iter__(held)))
 
 
-def _set_items(base: Any) -> Callable[[Any], Iterator[tuple[Any, Any]]]:
-    return lambda held: ((None, child) for child in list(base.__iter__(held)))
+def _set_items(held: Any) -> Iterator[tuple[Any, Any]]:
+    base: Any = set if isinstance(held, set) else frozenset
+    return ((None, child) for child in list(base.__iter__(held)))
 
 
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
@@ -76,17 +72,13 @@ def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
     return ((field.name, own[field.name]) for field in dataclasses.fields(held) if field.name in own)
 
 
-def _by_index(key: int | str) -> str:
-    return f".{key}" if isinstance(key, str) else f"[{key}]"
-
-
 BUILT_IN: dict[type, Container] = {
     dict: Container(items_of, lambda key: (key,)),
     list: Container(lambda held: enumerate(list.__iter__(held)), "[{}]".format),
-    tuple: Container(_tuple_items, _by_index),
+    tuple: Container(_tuple_items, lambda key: f".{key}" if isinstance(key, str) else f"[{key}]"),
     deque: Container(_deque_items, "[{}]".format),
-    set: Container(_set_items(set), lambda _: IN_SET),
-    frozenset: Container(_set_items(frozenset), lambda _: IN_SET),
+    set: Container(_set_items, lambda _: IN_SET),
+    frozenset: Container(_set_items, lambda _: IN_SET),
 }
 DATACLASS = Container(_field_items, ".{}".format)
 
@@ -110,10 +102,7 @@ def is_container(obj: Any) -> bool:
 
 
 def is_seen(container: Any) -> bool:
-    """Return whether a container can be read without loading or computing its items.
-
-    Nor is it of a dataclass that keeps its fields elsewhere than in itself.
-    """
+    """Return whether a container can be read without loading or computing its items."""
     kind = container_of(type(container))
     if kind is not DATACLASS:
         return kind is not None or _children(container) is not None
@@ -155,17 +144,22 @@ class Shared:
 
 
 def leaves(
-    tree: Any, _path: Path | None = None, _parents: tuple[int, ...] = (), *, shared: Shared | None = None
+    tree: Any,
+    _path: Path | None = None,
+    _parents: tuple[int, ...] = (),
+    *,
+    shared: Shared | None = None,
+    is_leaf: Callable[[Any], bool] = lambda _: False,
 ) -> Iterator[tuple[Path | None, Any]]:
     """Yield each leaf with its path, depth first; `expression_of` makes its code.
 
-    Nothing of the user's runs. A container that holds itself is yielded as a leaf the second time, and so is one below
-    `MAX_DEPTH` levels. Of a UserDict or a TensorDict the values are taken from the dictionary in which it keeps them;
-    another mapping than `dict` is a leaf, since it may load each value, or compute it. What is in a container that has
-    several names has each of them, up to a number, as `shared` tells.
+    No code of the user runs. A container that holds itself is a leaf the second time, as is one below `MAX_DEPTH`
+    levels. A UserDict or a TensorDict is read from its inner dictionary; other mappings than `dict` are leaves, since
+    they may load or compute their values. `shared` limits the names of one container; `is_leaf` containers are leaves.
     """
     shared = shared if shared is not None else Shared()
-    children = None if id(tree) in _parents or len(_parents) >= MAX_DEPTH else _children(tree)
+    is_end = id(tree) in _parents or len(_parents) >= MAX_DEPTH or is_leaf(tree)
+    children = None if is_end else _children(tree)
     if children is None:
         yield _path, tree
         return
@@ -178,9 +172,9 @@ def leaves(
         if id(type(child)) in LEAVES:
             yield (_path, step), child
         else:
-            yield from leaves(child, (_path, step), below, shared=shared)
+            yield from leaves(child, (_path, step), below, shared=shared, is_leaf=is_leaf)
     if is_empty:
-        # An empty container is a leaf too, so that who counts leaves counts it.
+        # An empty container counts as a leaf.
         yield _path, tree
 
 

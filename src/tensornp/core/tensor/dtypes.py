@@ -17,23 +17,11 @@ from tensornp.errors import BadRequestError
 
 @dataclass(frozen=True, slots=True)
 class DtypeFacts:
-    """The NumPy counterpart of one torch dtype.
+    """The NumPy counterpart of one torch dtype; `name` is the torch name without its prefix.
 
-    Attributes
-    ----------
-    name : str
-        The torch name without its prefix, such as ``"bfloat16"``.
-    numpy : str or None
-        The NumPy dtype with the same values and the same bytes, if there is one.
-    widened : str or None
-        Where there is none: the smallest NumPy dtype that holds every value exactly.
-    bits : str or None
-        Where there is none: the integer dtype of the same item size, through which the ml_dtypes dtype shares the
-        bytes.
-    extension : str or None
-        Where there is none: what ml_dtypes calls it.
-    values_per_element : int
-        How many values one element packs.
+    `numpy` is the NumPy dtype with the same values and bytes. If there is none, `widened` is the smallest NumPy dtype
+    that holds every value exactly, `extension` the name in ml_dtypes, and `bits` the integer dtype of the same size,
+    through which the ml_dtypes dtype shares the bytes. One element packs `values_per_element` values.
     """
 
     name: str
@@ -109,13 +97,7 @@ def asked_dtype(dtype: object) -> np.dtype[Any]:
 
 @functools.cache
 def resolve(name: str) -> np.dtype[Any]:
-    """Return the NumPy dtype that is called `name`, ml_dtypes ones included.
-
-    Raises
-    ------
-    BadRequestError
-        If neither NumPy nor ml_dtypes has a dtype of that name.
-    """
+    """Return the NumPy or ml_dtypes dtype of that name; raise BadRequestError for others."""
     if name in EXTENSIONS:
         import ml_dtypes
 

@@ -11,7 +11,7 @@ import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor import dtypes, kinds
-from tensornp.core.tensor.kind import DataState, Kind
+from tensornp.core.tensor.form import DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
 
 _NUM_PACKED = {
@@ -26,16 +26,8 @@ _NUM_PACKED = {
 class StorageSpan:
     """The bytes of a storage, and those that one tensor reaches in it.
 
-    Attributes
-    ----------
-    address : int
-        Address of the tensor's first element; 0 where there is no memory.
-    nbytes : int
-        Bytes that the storage holds now.
-    reach : int
-        Bytes from the start of the storage to the end of the tensor's last element; past `nbytes`, it was freed.
-    resizable : bool
-        Whether the storage may still be resized: any `Tensor.numpy` on it ends that for good.
+    `address` is that of the first element, or 0. `nbytes` are the bytes of the storage, and `reach` those up to the end
+    of the last element; if it is larger, memory was freed. Any `Tensor.numpy` on a storage ends that it is `resizable`.
     """
 
     address: int
@@ -160,9 +152,9 @@ class TensorInfo:
     @property
     def _is_expanded(self) -> bool:
         """Whether a stride of 0 shows one element at several indices."""
-        return self.stride is not None and any(
-            step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True)
-        )
+        if self.stride is None or 0 not in self.stride:
+            return False
+        return any(step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True))
 
     @property
     def _may_overlap_itself(self) -> bool:

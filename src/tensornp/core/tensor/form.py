@@ -1,15 +1,23 @@
-"""Strip a tensor to what torch itself knows of it, and make tensors over storages."""
+"""Strip a tensor to what torch itself knows of it, and describe a kind of tensors."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal, NamedTuple
 
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
+from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.core.tensor.strides import num_reached
+from tensornp.errors import NotReadError
+
+MAX_NUMEL = 4_000_000
+"""Elements that a display lays out at most, for kinds that cannot be indexed."""
+Places = list[list[int]]
+"""The wanted indices of each dimension."""
 
 
 class Bare:
@@ -34,12 +42,6 @@ def plain_part(tensor: Any) -> torch.Tensor | None:
     return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 
-def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return an alias of `tensor` outside of autograd, stripped of its class; call it `outside_modes`."""
-    values = quietly(torch.Tensor.detach, tensor)
-    return values if type(values) is torch.Tensor else quietly(torch.Tensor.as_subclass, values, torch.Tensor)
-
-
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the same elements as `dtype`, without lazy bits and scales."""
     over = quietly(torch.empty, 0, dtype=dtype, device=raw.device)
@@ -51,7 +53,7 @@ STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 def is_storage(obj: Any) -> bool:
     """Return whether `obj` is the memory under a tensor, by its type."""
-    return any([issubclass(type(obj), kind) for kind in STORAGES])
+    return issubclass(type(obj), STORAGES)
 
 
 def tensor_of(storage: Any) -> torch.Tensor:
@@ -71,21 +73,19 @@ def code_of_tensor(storage: Any, expression: str) -> str:
     return f"torch.empty(0, dtype={dtype}{where}).set_({expression})"
 
 
-PACKED_BITS = {torch.quint4x2: 4, torch.quint2x4: 2}
+FLOAT4: Any = getattr(torch, "float4_e2m1fn_x2", None)
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+"""Dtypes of the bits of elements, by the bytes of an element, that torch 2.7 can index and copy."""
+PACKED_BITS: dict[torch.dtype, int] = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Bits of a code if one byte holds several."""
-
-
-def num_bits(t: torch.Tensor) -> int:
-    """Return the bits of one element; one byte may hold several codes."""
-    return PACKED_BITS.get(t.dtype, 8 * t.element_size())
 
 
 def reach_of(t: torch.Tensor) -> int:
     """Return the bytes from the start of the storage to the end of the last element."""
     if not t.numel():
         return 0
-    bits = (int(t.storage_offset()) + num_reached(t.shape, t.stride())) * num_bits(t)
-    return -(-bits // 8)
+    bits = PACKED_BITS.get(t.dtype, 8 * t.element_size())
+    return -(-(int(t.storage_offset()) + num_reached(t.shape, t.stride())) * bits // 8)
 
 
 def is_held(t: torch.Tensor) -> bool:
@@ -93,3 +93,133 @@ def is_held(t: torch.Tensor) -> bool:
     reach = reach_of(t)
     held = torch.Tensor.untyped_storage(t).nbytes()
     return not reach or bool(reach <= held and torch_private.storage_address(t))
+
+
+def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
+    """Return the elements at `places`, always in new memory."""
+    if [*map(len, places)] == [*values.shape] and places == [*map(list, map(range, values.shape))]:
+        return quietly(values.clone)
+    if all(map(_is_run, places, values.shape)):
+        # Of an index tensor, torch looks at every element.
+        part = values[tuple([slice(place[0], place[-1] + 1) for place in places])]
+        return quietly(part.clone, memory_format=torch.contiguous_format)
+    # One index tensor for each dimension, which broadcast against each other.
+    index = [
+        torch.tensor(place, dtype=torch.int64, device=values.device).view([-1] + [1] * (len(places) - dim - 1))
+        for dim, place in enumerate(places)
+    ]
+    # torch 2.7 cannot index float8 and most unsigned integers.
+    bits = values.view(BITS[values.itemsize])
+    return quietly(bits.__getitem__, tuple(index)).view(values.dtype)
+
+
+def _is_run(place: list[int], size: int) -> bool:
+    """Return whether these are all indices of a dimension, in order."""
+    if not place or place[0] < 0 or place[-1] >= size or place[-1] - place[0] != len(place) - 1:
+        return False
+    return place == [*range(place[0], place[-1] + 1)]
+
+
+DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
+
+
+class Form(NamedTuple):
+    """The state of a tensor and its kind; `wrapper` names the class or tracer around it."""
+
+    state: DataState
+    kind: Kind
+    wrapper: str = ""
+
+
+class TooManyError(NotReadError):
+    """All elements would be laid out to print a few, and they are too many."""
+
+
+class Kind:
+    """A way to hold values. Each kind is one object of a subclass; its methods are called `outside_modes`.
+
+    No value is read before `few`, `stored` or `dense` is called. `step` leads to the values; the steps of the inner
+    tensor follow, except for MASK. `label` (or else the layout) is the badge, and `sentence` its meaning. `obstacle` is
+    why no tensor of this kind can share memory, with ``{layout}``, ``{dtype}`` and ``{type_name}``. `access` is the
+    expression of the inner tensor, and `code` that of the whole conversion, around ``{inner}``; ``{host}`` and
+    ``{dense}`` take a mask to the CPU and out of a sparse layout. `values_dtype` is the dtype of the values if the
+    tensor has codes. The bytes of the tensors inside are not the values if it `has_other_meaning`. It becomes a list of
+    arrays if it `gives_several`. `indexed_by` is the call that makes elements by index: ``.to_dense()``. `axis_cure` is
+    the advice if its statistics have no axis.
+    """
+
+    name = ""
+    step: Step | None = None
+    label = ""
+    sentence = ""
+    obstacle: Obstacle | None = None
+    access = ""
+    code = "{inner}"
+    values_dtype = ""
+    has_strides = False
+    is_computed = False
+    has_other_meaning = False
+    gives_several = False
+    is_masked = False
+    indexed_by = ""
+    axis_cure = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def holds(self, t: Any, bare: Any) -> bool:
+        """Return whether `t` is of this kind; `bare` has its attributes as `torch.Tensor` defines them."""
+        return False
+
+    def form(self, t: Any) -> Form:
+        """Return the state of a tensor of this kind."""
+        return Form("available", self)
+
+    def damage(self, t: Any) -> str:
+        """Return why the values cannot be read although all memory is there, or ""."""
+        return ""
+
+    def inner(self, t: Any) -> torch.Tensor | None:
+        """Return the tensor inside that holds the values, or None; does not wait."""
+        return None
+
+    def awaited(self, t: Any) -> Any:
+        """Return the inner tensor once its values are there."""
+        return self.inner(t)
+
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        """Return the other tensors inside: indices and values, scales, a mask."""
+        return []
+
+    def detail(self, t: Any) -> str:
+        """Return a few words for the badge."""
+        return ""
+
+    def mask(self, t: Any) -> torch.Tensor | None:
+        """Return the dense mask on the CPU, True at shown elements; None if all are shown."""
+        return None
+
+    def few(self, t: Any, places: Places) -> torch.Tensor:
+        """Return the elements at `places`, dense and in new memory, lazy bits resolved.
+
+        The dtype is the tensor's own, or one that holds its values exactly if torch cannot compute in its own. Raises
+        NotReadError if the values are not computed yet, or if all of more than `MAX_NUMEL` would be laid out.
+        """
+        numel = math.prod(Bare(t).shape)
+        if numel > MAX_NUMEL:
+            raise TooManyError(
+                f"the values are not shown: t{self.indexed_by} would make all {numel:,} elements; use to_numpy"
+            )
+        return indexed(self.dense(t), places)
+
+    def stored(self, t: Any) -> list[torch.Tensor]:
+        """Return strided tensors with all values; elements that they lack are zeros."""
+        return [self.dense(t)]
+
+    def is_read_by_rows(self, t: Any) -> bool:
+        """Return whether statistics read `dense` of some rows at a time."""
+        return False
+
+    def dense(self, t: Any) -> torch.Tensor:
+        """Return all values as a strided tensor, without a copy if it is one."""
+        return plain(t)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -12,13 +13,11 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
+from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided, is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.lowlevel.unsharded import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.form import Bare, reach_of
-from tensornp.core.tensor.kind import Form, Kind
-from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of
+from tensornp.core.tensor.form import Bare, Form, Kind, is_held, reach_of
+from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
 from tensornp.core.tensor.shards import shard_facts
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
 from tensornp.core.tensor.strides import is_in_order, num_reached
@@ -74,9 +73,13 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
     return (str(info.device), low, low + reach), info.nbytes
 
 
-def nbytes_elsewhere(tensor: torch.Tensor) -> int:
-    """Return the bytes of the elements of a DTensor on other ranks; call it `outside_modes`."""
-    return 0 if is_of_torch(tensor) else _read(tensor)._nbytes_elsewhere
+def nbytes_elsewhere(tensors: Iterable[torch.Tensor]) -> int:
+    """Return the bytes of the elements of DTensors on other ranks; call it `outside_modes`."""
+    found = 0
+    for tensor in tensors:
+        with suppress(Exception):
+            found += 0 if is_of_torch(tensor) else _read(tensor)._nbytes_elsewhere
+    return found
 
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
@@ -106,7 +109,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         elif inner is not None and inner.data_state in ("meta", "fake", "freed"):
             # No rank has what this one's part lacks.
             form = form._replace(state=inner.data_state, wrapper="")
-        missing = _missing_part(tensor, form.kind) if form.state == "available" else None
+        missing = _missing_part(tensor) if form.state == "available" else None
     if missing is not None:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
@@ -188,43 +191,30 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
 
 def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
     """Return the bytes of the tensors inside a tensor; None if its elements are its own."""
-    if kind is SPARSE:
-        return sum(part.numel() * part.element_size() for part in SPARSE.parts(tensor))
-    if not kind.has_other_meaning:
+    if kind is not SPARSE and not kind.has_other_meaning:
         return None
-    # A class may wrap one that wraps others, and a tensor may be an attribute of itself.
-    waiting, seen, total = [tensor], {id(tensor)}, 0
-    while waiting:
-        one = waiting.pop()
-        form = form_of(one)
-        inner = _tensors_in(one) if form.kind.has_other_meaning or form.state == "wrapped" else {}
-        total += 0 if inner else one.numel() * one.element_size()
-        waiting += [value for value in inner.values() if id(value) not in seen]
-        seen.update(map(id, inner.values()))
-    return total
-
-
-def _tensors_in(tensor: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return the attributes of a tensor that are tensors; properties do not run."""
-    return {name: value for name, value in own_attributes(tensor) if is_tensor(value)}
+    parts = kind.parts(tensor) if kind is SPARSE else [part for part, _ in parts_of(tensor)]
+    return sum([one.numel() * one.element_size() for one in {id(part): part for part in parts}.values()])
 
 
 def _readable_names(tensor: torch.Tensor) -> tuple[str, ...]:
     """Return the attributes with tensors that are not wrapped themselves."""
-    return tuple(name for name, value in _tensors_in(tensor).items() if form_of(value).state != "wrapped")
+    inside = ((name, value) for name, value in own_attributes(tensor) if is_tensor(value))
+    return tuple(name for name, value in inside if form_of(value).state != "wrapped")
 
 
-def _missing_part(tensor: torch.Tensor, kind: Kind) -> StorageSpan | None:
+def _missing_part(tensor: torch.Tensor) -> StorageSpan | None:
     """Return the storage of the first part of a tensor that was freed or shrunk."""
-    for part in kind.parts(tensor):
-        info = _read(part)
-        if info.data_state == "freed":
-            return info.storage
+    for part, _ in parts_of(tensor, has_all=True):
+        if not is_held(part):
+            return _storage_span(part, part)
     return None
 
 
-def _sizes(sizes: Iterable[object]) -> tuple[int, ...]:
+def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     """Return sizes as ints; -1 for symbolic ones, whose comparison would add a guard."""
+    if {int}.issuperset(map(type, sizes)):
+        return tuple(sizes)
     return tuple([n if type(n) is int else int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes])
 
 

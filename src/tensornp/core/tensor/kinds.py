@@ -9,13 +9,11 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
-from tensornp.core.lowlevel.modes import has_plain_keys
-from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
+from tensornp.core.lowlevel.modes import PLAIN_KEYS
+from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import counted, legible, with_article
-from tensornp.core.lowlevel.torch_private import is_of_torch
-from tensornp.core.tensor.form import Bare, is_held, plain
-from tensornp.core.tensor.kind import DataState, Form, Kind
+from tensornp.core.tensor.form import Bare, DataState, Form, Kind, is_held
 from tensornp.core.tensor.layouts import Lazy, Mkldnn, Quantized, Sparse, Strided, Zero
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import UnsupportedTensorError
@@ -141,6 +139,9 @@ class Dequantized(Kind):
         cls = type(t)
         return has_own_dispatch(cls) and cls.dequantize is not torch.Tensor.dequantize
 
+    def parts(self, t: Any) -> list[torch.Tensor]:
+        return [value for _, value in own_attributes(t) if is_tensor(value)]
+
     def is_read_by_rows(self, t: Any) -> bool:
         return True
 
@@ -196,6 +197,7 @@ def _is_jagged(t: Any) -> bool:
 
 STRIDED, SPARSE, MKLDNN, QUANTIZED, ZERO, LAZY = Strided(), Sparse(), Mkldnn(), Quantized(), Zero(), Lazy()
 NESTED, MASKED, LOCAL, PENDING, DEQUANTIZED = Nested(), Masked(), Local(), Pending(), Dequantized()
+_MAX_DEPTH = 8
 WRITING = "pending"
 """The detail of a tensor that a collective is still writing."""
 _STRIDED = Form("available", STRIDED)
@@ -236,9 +238,33 @@ KINDS = _BY_CLASS + _BY_LAYOUT
 
 def form_of(t: torch.Tensor) -> Form:
     """Return how `t` holds its values; no value is read, and no code of its class runs."""
-    if not is_of_torch(t):
+    if type(t) not in torch_private.OF_TORCH:
         bare: Any = Bare(t)
         return next(kind.form(t) for kind in KINDS if kind.holds(t, bare))
-    if has_plain_keys(t):
+    if torch_private.dispatch_keys(t).raw_repr() == PLAIN_KEYS:
         return _STRIDED
     return next(kind.form(t) for kind in _BY_LAYOUT if kind.holds(t, t))
+
+
+def parts_of(
+    tensor: Any, holders: tuple[str, ...] = (), *, has_all: bool = False
+) -> list[tuple[torch.Tensor, tuple[str, ...]]]:
+    """Return the strided parts of a tensor, with the classes that give their bytes another meaning.
+
+    `has_all` adds those that only describe others: offsets, scales, a mask.
+    """
+    state, kind, _ = form_of(tensor)
+    if len(holders) > _MAX_DEPTH or state not in ("available", "wrapped", "remote"):
+        return []
+    has_strides = state == "available" and kind.has_strides
+    own = [((tensor if type(tensor) in torch_private.OF_TORCH else plain(tensor)), holders)] if has_strides else []
+    if state == "wrapped" or kind.has_other_meaning:
+        holders, inner = (type(tensor).__name__, *holders), DEQUANTIZED.parts(tensor)
+    elif has_strides and (kind is STRIDED or not has_all):
+        return own
+    else:
+        held = kind.inner(tensor)
+        inner = [held] if held is not None else []
+        if has_all or held is None or not kind.gives_several:
+            inner += kind.parts(tensor)
+    return own + [found for part in inner for found in parts_of(part, holders, has_all=has_all)]

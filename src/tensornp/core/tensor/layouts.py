@@ -7,16 +7,13 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.quiet import quietly
+from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
-from tensornp.core.tensor.form import over_storage, plain
-from tensornp.core.tensor.indexing import Places, indexed
-from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.form import FLOAT4, Kind, Places, indexed, over_storage
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import NotReadError, UnsupportedTensorError
 
-_FLOAT4: Any = getattr(torch, "float4_e2m1fn_x2", None)
 _CODES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
 """The dtype of the codes of a quantized tensor, if each has bytes of its own."""
 
@@ -30,7 +27,7 @@ class Strided(Kind):
 
     def few(self, t: Any, places: Places) -> torch.Tensor:
         raw = plain(t)
-        if raw.dtype is _FLOAT4:
+        if raw.dtype is FLOAT4:
             return self._few_packed(raw, places)
         if not (raw.is_conj() or raw.is_neg()):
             return indexed(raw, places)
@@ -52,7 +49,7 @@ class Strided(Kind):
     def dense(self, t: Any) -> torch.Tensor:
         """Return a strided tensor itself, and the float32 values of float4: ``(*, 2 * n)`` for ``(*, n)``."""
         raw = plain(t)
-        if raw.dtype is not _FLOAT4:
+        if raw.dtype is not FLOAT4:
             return raw
         codes = raw.view(torch.uint8)
         return _decode_float4(torch.stack((codes & 15, codes >> 4), -1).reshape(*codes.shape[:-1], -1))

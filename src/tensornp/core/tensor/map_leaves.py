@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.tensor.containers import (
-    BUILT_IN,
-    DATACLASS,
-    MAX_DEPTH,
-    Container,
-    container_of,
-    is_container,
-    is_mapping,
-)
+from tensornp.core.tensor.containers import DATACLASS, MAX_DEPTH, Container, container_of, is_container, is_mapping
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.core.tensor.weight import is_weight
@@ -38,14 +29,7 @@ def map_leaves(
     A subclass of a container in which nothing changes is returned itself. A mapping that is not a dict, such as a
     TensorDict, becomes a dict. One container in several places stays one container.
 
-    Raises
-    ------
-    BadRequestError
-        If a container holds itself, or its class allows no other leaves.
-    NotATensorError
-        If a container holds weights of an explorer.
-    TensornpError
-        Errors of `function`; their ``entry`` names the leaf.
+    The ``entry`` of an error of `function` names the leaf. A container that holds itself is refused.
     """
     if _is_leaf(tree, leaf_type):
         return function(tree)
@@ -86,10 +70,10 @@ def _converted(
     except RecursionError as error:
         raise BadRequestError(f"{an_instance(tree)} has endless items; pass a dict") from error
     after = [(key, convert(container.step(key), child)) for key, child in before]
-    is_plain = any(cls is base for base in (dict, list, tuple))
+    is_plain = cls is dict or cls is list or cls is tuple
     if not is_plain and all(new is old for (_, new), (_, old) in zip(after, before, strict=True)):
         return tree
-    return _SAME[container](tree, after)
+    return _same_mapping(tree, after) if container is _MAPPING else _same(tree, container is DATACLASS, after)
 
 
 def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
@@ -116,67 +100,47 @@ def _same_mapping(original: Any, items: _Items) -> Any:
     return other if is_kept else dict(items)
 
 
-def _same_list(original: list[Any], items: _Items) -> Any:
-    if type(original) is list:
-        return _children(items)
-    other = copy.copy(original)
-    list.__setitem__(other, slice(None), _children(items))
+def _same(original: Any, is_dataclass: bool, items: _Items) -> Any:
+    cls, children = type(original), [child for _, child in items]
+    if cls is list:
+        return children
+    if issubclass(cls, tuple):
+        return _same_tuple(original, children)
+    if issubclass(cls, (set, frozenset)):
+        try:
+            return (set if issubclass(cls, set) else frozenset)(children)
+        except TypeError as error:
+            raise BadRequestError("a set cannot hold arrays, which have no hash; pass a list of its members") from error
+    try:
+        other = copy.copy(original)
+    except Exception as error:
+        raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields") from error
+    if is_dataclass:
+        for name, value in items:
+            # Frozen classes and checks of types do not stop this.
+            object.__setattr__(other, name, value)
+    elif issubclass(cls, list):
+        list.__setitem__(other, slice(None), children)
+    else:
+        other.clear()
+        other.extend(children)
     return other
 
 
-def _same_tuple(original: tuple[Any, ...], items: _Items) -> Any:
-    kind: Any = type(original)
-    if callable(getattr(kind, "_make", None)):
-        return kind._make(_children(items))
+def _same_tuple(original: tuple[Any, ...], children: list[Any]) -> Any:
+    cls: Any = type(original)
+    if callable(getattr(cls, "_make", None)):
+        return cls._make(children)
     try:
         # The constructor of a subclass may take other arguments.
-        other: Any = tuple.__new__(kind, _children(items))
+        other: Any = tuple.__new__(cls, children)
     except TypeError:
         # torch.Size and torch.return_types are written in C.
-        return kind(_children(items))
+        return cls(children)
     if hasattr(original, "__dict__"):
         vars(other).update(vars(original))
     return other
 
 
-def _same_deque(original: deque[Any], items: _Items) -> Any:
-    other = copy.copy(original)
-    other.clear()
-    other.extend(_children(items))
-    return other
-
-
-def _same_set(original: Any, items: _Items) -> Any:
-    base = set if issubclass(type(original), set) else frozenset
-    try:
-        return base(_children(items))
-    except TypeError as error:
-        raise BadRequestError("a set cannot hold arrays, which have no hash; pass a list of its members") from error
-
-
-def _same_dataclass(original: Any, items: _Items) -> Any:
-    try:
-        other = copy.copy(original)
-    except Exception as error:
-        raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields") from error
-    for name, value in items:
-        # Frozen classes and checks of types do not stop this.
-        object.__setattr__(other, name, value)
-    return other
-
-
-def _children(items: _Items) -> list[Any]:
-    return [child for _, child in items]
-
-
 _MAPPING = Container(lambda held: iter(held.items()), lambda key: (key,))
 """Mappings and dicts are read by the methods of their class, since a conversion was requested."""
-_SAME: dict[Container, Callable[[Any, _Items], Any]] = {
-    _MAPPING: _same_mapping,
-    BUILT_IN[list]: _same_list,
-    BUILT_IN[tuple]: _same_tuple,
-    BUILT_IN[deque]: _same_deque,
-    BUILT_IN[set]: _same_set,
-    BUILT_IN[frozenset]: _same_set,
-    DATACLASS: _same_dataclass,
-}

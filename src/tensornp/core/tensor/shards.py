@@ -38,19 +38,9 @@ class Placement(NamedTuple):
 class ShardFacts:
     """The part of a DTensor on one rank.
 
-    Attributes
-    ----------
-    mesh_shape : tuple of int
-    coordinate : tuple of int or None
-        The place of this rank in the mesh; None outside of it.
-    placements : tuple of Placement
-        One for each dimension of the mesh.
-    whole, shape : tuple of int
-        The shapes of the tensor and of the part on this rank.
-    rank : int or None
-        The number of this rank in the group of all; None if it is not known.
-    held : tuple of Runs or None
-        The indices of each dimension on this rank; None if the placements do not tell.
+    `coordinate` is the place of this rank in the mesh, or None outside of it. `whole` and `shape` are the shapes of the
+    tensor and of its part. `rank` is the number of this rank, if it is known. `held` are the indices of each dimension
+    on this rank; None if the placements do not tell.
     """
 
     mesh_shape: tuple[int, ...]

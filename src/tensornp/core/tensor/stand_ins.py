@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import sys
-import weakref
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -15,19 +15,20 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.torch_private import storage_address
-from tensornp.core.tensor.kind import Kind
+from tensornp.core.tensor.form import Kind
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"
 """The method that a class has instead of a registration."""
-_OURS = frozenset(map(id, (
-    object, type, torch.Tensor, torch.nn.Parameter, torch.nn.Module, np.ndarray, dict, list, tuple, set, frozenset, str,
-    bytes, bytearray, int, float, complex, bool, type(None),
-)))  # fmt: skip
-"""Classes, by identity, that everybody has or that are shown already."""
 _NOBODYS = (sys.stdlib_module_names - {"__main__"}) | {"torch", "numpy"}
+"""Packages whose classes cannot be registered."""
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, dict, list, tuple, str, bytes, int, float, bool, type(None)))
+"""The most frequent classes, which are answered at once."""
+
+
+_NEW_MEMORY = Obstacle("of class {type_name}", "{type_name} computes its values, so they are new memory")
 
 
 class StandIn(Kind):
@@ -45,15 +46,11 @@ class StandIn(Kind):
         """Whether the values of an instance were found in its own memory so far."""
         self._values = values
         self._words = words
-        self._variants: dict[tuple[bool, bool], StandIn] = {}
 
     def inner(self, t: Any) -> torch.Tensor:
         """Return the tensor that an instance stands for; an array gives a tensor over its memory.
 
-        Raises
-        ------
-        UnsupportedTensorError
-            If the function fails or returns anything else.
+        Raises UnsupportedTensorError if the function fails or returns anything else.
         """
         return self._ask(t)[0]
 
@@ -77,16 +74,10 @@ class StandIn(Kind):
 
     def variant(self, is_own: bool, is_from_array: bool) -> StandIn:
         """Return the kind of an instance: with an obstacle if its memory is new, with the code for an array."""
-        key = is_own, is_from_array
-        if key not in self._variants:
-            kind = self._variants[key] = copy.copy(self)
-            if not is_own:
-                kind.obstacle = Obstacle(
-                    "of class {type_name}", "{type_name} computes its values, so they are new memory"
-                )
-            if is_from_array:
-                kind.access = f"torch.from_numpy({self.access})"
-        return self._variants[key]
+        kind = copy.copy(self)
+        kind.obstacle = None if is_own else _NEW_MEMORY
+        kind.access = f"torch.from_numpy({self.access})" if is_from_array else self.access
+        return kind
 
     def _ask(self, t: Any) -> tuple[torch.Tensor, bool]:
         """Return the tensor of an instance, and whether the function returned an array."""
@@ -106,17 +97,13 @@ class StandIn(Kind):
 
 
 def _tensor_over(array: np.ndarray[Any, Any], subject: str) -> torch.Tensor:
-    if issubclass(type(array), np.ma.MaskedArray):
-        raise UnsupportedTensorError(f"{subject} gives a masked array; have it return a MaskedTensor")
-    if not array.flags.writeable:
-        # torch has no read-only tensors, and a copy of it would not be what the object has.
-        raise UnsupportedTensorError(f"{subject} gives a read-only array; have it return a writeable one, or a tensor")
     try:
-        return torch.from_numpy(array)
+        if not issubclass(type(array), np.ma.MaskedArray) and array.flags.writeable:
+            return torch.from_numpy(array)
+        what = "a read-only array" if not array.flags.writeable else "a masked array"
     except (TypeError, ValueError) as error:
-        raise UnsupportedTensorError(
-            f"{subject} gives an array that torch does not take ({error_text(error)}); have it return a tensor"
-        ) from error
+        what = f"an array that torch does not take ({error_text(error)})"
+    raise UnsupportedTensorError(f"{subject} gives {what}; have it return a tensor")
 
 
 def _address(values: torch.Tensor) -> object:
@@ -127,10 +114,8 @@ def _address(values: torch.Tensor) -> object:
         return id(values)
 
 
-_Table = dict[int, tuple[weakref.ref[type], StandIn]]
-"""By the identity of the class: a metaclass of the user may compute hashes."""
-_registered: _Table = {}
-_by_protocol: _Table = {}
+_registered: WeakKeyDictionary[type, StandIn] = WeakKeyDictionary()
+_by_protocol: WeakKeyDictionary[type, StandIn] = WeakKeyDictionary()
 
 
 def register_kind(
@@ -169,11 +154,11 @@ def register_kind(
     - A second registration replaces the first one.
     """
     if values is None:
-        _registered.pop(id(cls), None)
+        _registered.pop(cls, None)
         return
     if not type.__subclasscheck__(type, type(cls)):
         raise BadRequestError(f"register_kind takes a class, not an instance of {type(cls).__name__}")
-    if id(cls) in _OURS or cls.__module__.partition(".")[0] in _NOBODYS:
+    if cls.__module__.partition(".")[0] in _NOBODYS:
         raise BadRequestError(f"{cls.__name__} cannot be registered; register a subclass")
     if not callable(values):
         raise BadRequestError(f"values must be a function of one instance, got {an_instance(values)}")
@@ -184,14 +169,7 @@ def register_kind(
     name = name if is_attribute_name(name) and name != "t" else "values"
     is_method = any(vars(base).get(name) is values for base in cls.__mro__)
     access = f"t.{name}()" if is_method else f"{name}(t)"
-    _put(_registered, cls, StandIn(name, values, access, legible(label), detail))
-
-
-def _put(table: _Table, cls: type, stand_in: StandIn) -> StandIn:
-    """Keep `stand_in` for as long as the class lives."""
-    key = id(cls)
-    table[key] = weakref.ref(cls, lambda _: table.pop(key, None)), stand_in
-    return stand_in
+    _registered[cls] = StandIn(name, values, access, legible(label), detail)
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
@@ -201,15 +179,13 @@ def stand_in_of(obj: Any) -> StandIn | None:
 
 def stand_in_for(cls: type) -> StandIn | None:
     """Return the registration of `cls` or a base, or a stand-in for its method ``__tensornp__``, or None."""
-    if id(cls) in _OURS:
+    if cls in _PLAIN:
         return None
     for base in cls.__mro__:
-        _, found = _registered.get(id(base), (None, None))
-        if found is not None:
-            return found
-        if id(base) not in _OURS and PROTOCOL in vars(base):
-            _, found = _by_protocol.get(id(cls), (None, None))
-            return found or _put(_by_protocol, cls, StandIn(PROTOCOL, _call_protocol, f"t.{PROTOCOL}()"))
+        if base in _registered:
+            return _registered[base]
+        if PROTOCOL in vars(base):
+            return _by_protocol.setdefault(cls, StandIn(PROTOCOL, _call_protocol, f"t.{PROTOCOL}()"))
     return None
 
 

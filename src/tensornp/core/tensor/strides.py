@@ -1,9 +1,11 @@
-"""The geometry of strides: how elements lie that are so far apart in each dimension, by numbers alone."""
+"""The geometry of strides and of blocks, by numbers alone."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 MAX_NDIM = 64
 """Dimensions of an array at most."""
@@ -16,14 +18,19 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
     """Return the number of elements from the first to the last, gaps included."""
-    return 1 + sum([(size - 1) * step for size, step in zip(shape, strides, strict=True)])
+    reached = 1
+    for size, step in zip(shape, strides, strict=True):
+        reached += (size - 1) * step
+    return reached
 
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
     """Return the largest possible number of stored elements."""
-    steps = [abs(step) // itemsize for step in strides]
-    repeats = math.prod([size for size, step in zip(shape, strides, strict=True) if not step])
-    return min(math.prod(shape) // max(repeats, 1), max(num_reached(shape, steps), 0))
+    repeats = reached = 1
+    for size, step in zip(shape, strides, strict=True):
+        repeats *= size if not step else 1
+        reached += (size - 1) * (abs(step) // itemsize)
+    return min(math.prod(shape) // max(repeats, 1), max(reached, 0))
 
 
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
@@ -69,3 +76,41 @@ def merged(pairs: list[tuple[int, int]], axis: int | None = None) -> tuple[list[
             found.append((size, step))
             at = len(found) - 1 if d == axis else at
     return found, at
+
+
+BLOCK_NUMEL = 2**17
+"""Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
+
+
+class Block(NamedTuple):
+    """Elements that are read together: the index of the first one, and the number along each dimension."""
+
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The index that takes these elements, as an array also if there are no dimensions."""
+        return (..., *[slice(first, first + count) for first, count in zip(self.start, self.shape, strict=True)])
+
+
+def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
+    """Yield blocks of at most `max_numel` elements that cover a shape, in the order of indices."""
+    if 0 in shape:
+        return iter(())
+    dim, inner = len(shape), 1
+    while dim and inner * shape[dim - 1] <= max_numel:
+        dim -= 1
+        inner *= shape[dim]
+    if not dim:
+        return iter((Block((0,) * len(shape), shape),))
+    return _cut(shape, dim, max(max_numel // inner, 1))
+
+
+def _cut(shape: tuple[int, ...], dim: int, step: int) -> Iterator[Block]:
+    """Yield blocks of `step` indices of the dimension before `dim`, and of all indices of those after it."""
+    size, rest = shape[dim - 1], shape[dim:]
+    for lead in itertools.product(*map(range, shape[: dim - 1])):
+        for first in range(0, size, step):
+            lengths = (1,) * len(lead) + (min(step, size - first),)
+            yield Block((*lead, first) + (0,) * len(rest), lengths + rest)

@@ -20,9 +20,8 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import over_storage
-from tensornp.core.tensor.strides import num_stored
-from tensornp.core.values.block import BLOCK_NUMEL, Block, blocks_of
+from tensornp.core.tensor.form import BITS, FLOAT4, over_storage
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, num_stored
 
 Array = np.ndarray[Any, Any]
 _GRAIN = 2**15
@@ -47,12 +46,12 @@ class Part:
     max_stored: int | None = None
     by_rows: bool = False
 
-    @property
+    @functools.cached_property
     def per_element(self) -> int:
         """Numbers in one stored element: 2 for float4, else 1."""
         return KNOWN[self.dtype].values_per_element if self.dtype in KNOWN else 1
 
-    @property
+    @functools.cached_property
     def numel(self) -> int:
         """Numbers that are read."""
         return math.prod(self.shape) * self.per_element
@@ -68,8 +67,8 @@ class Part:
 
 def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of a plain strided tensor, in the order of indices or in that of memory."""
-    name, times = name_of(raw.dtype), 1
-    if not in_order and name != "float4_e2m1fn_x2":
+    times = 1
+    if not in_order and raw.dtype is not FLOAT4:
         for dim, (size, step) in enumerate(zip(raw.shape, raw.stride(), strict=True)):
             if not step and size > 1 and dim != axis:
                 raw, times = raw.narrow(dim, 0, 1), times * size
@@ -77,23 +76,22 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
         raw, axis = raw.permute(order), None if axis is None else order.index(axis)
         if axis is None and raw.is_contiguous():
             raw = raw.view(-1)
-    bits = raw if raw.is_conj() or raw.is_neg() else over_storage(raw, _INTEGERS[raw.element_size()])
-    shape = tuple(raw.shape)
-    reads = functools.partial(_read_tensor, raw), functools.partial(_read_tensor, bits)
-    return Part(shape, name, *reads, times, axis, num_stored(shape, raw.stride()))
+    shape, reads = tuple(raw.shape), (functools.partial(_read_tensor, raw), functools.partial(_read_bits, raw))
+    return Part(shape, name_of(raw.dtype), *reads, times, axis, num_stored(shape, raw.stride()))
 
 
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
+def _read_bits(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
+    return _read_tensor(raw if raw.is_conj() or raw.is_neg() else over_storage(raw, BITS[raw.element_size()]), blocks)
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
-    name = name_of(raw.dtype)
-    packed = name == "float4_e2m1fn_x2"
+    shape, packed = tuple(raw.shape), raw.dtype is FLOAT4
     if packed:
         raw = over_storage(raw, torch.uint8)
     wide = _WIDE.get(raw.dtype, raw.dtype)
     if wide is raw.dtype and not packed and _is_shareable(raw):
-        yield from (_shared(raw[block.key]) for block in blocks)
+        for block in blocks:
+            yield _shared(raw if block.shape == shape else raw[block.key])
         return
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
     numbers = array_of_copy(buffer)

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.compare.differing import ranges_text
+from tensornp.core.values.compare.numbers import ranges_text
 from tensornp.core.values.scopes import ALL
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
@@ -117,8 +117,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     -----
     Reads every element once, block by block, and twice for an extreme; nothing is changed.
     """
-    source = _source_to_search(values_of(tensor), what)
-    value = None if what in _IS_PLACE else _extreme(source, what)
+    source, value = _search(values_of(tensor), what)
     count, first = 0, list[int]()
     seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in source.shape]
     for flat in _places(source, what, value):
@@ -128,7 +127,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
         for own, at in zip(seen, coordinates, strict=True):
             if own is not None:
                 own[at] = True
-    axes = [_axis_text(axis, own) for axis, own in enumerate(_in_whole(seen, source.shard))] if count else ()
+    axes = _axis_texts(seen, source.shard) if count else ()
     number = None if value is None else value.item()
     return Location(what, count, tuple(map(source.index, first)), tuple(axes), number, source.scope)
 
@@ -152,8 +151,7 @@ def place_beside(
 
     An extreme is always the first. Reads every element to count them; unless `is_counted`, stops at the next one.
     """
-    source = _source_to_search(tensor, what)
-    value = None if what in _IS_PLACE else _extreme(source, what)
+    source, value = _search(tensor, what)
     here, is_back = (place_of(at, source.shape) if at else -1, is_back) if value is None else (-1, False)
     count = num_before = num_here = 0
     first = last = before = behind = None
@@ -220,7 +218,8 @@ def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
         first += flat.size
 
 
-def _source_to_search(tensor: Any, what: str) -> Source:
+def _search(tensor: Any, what: str) -> tuple[Source, Any]:
+    """Return the source to search, and the extreme to look for, or None."""
     if not isinstance(what, str) or what not in KINDS:
         raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
     source = source_of(tensor, in_order=True, caller="locate")
@@ -228,22 +227,18 @@ def _source_to_search(tensor: Any, what: str) -> Source:
         cure = "pass one of t.unbind()" if source.nested_shapes else "pass tnp.to_numpy(t)"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(source, "locate")
-    return source
+    return source, None if what in _IS_PLACE else _extreme(source, what)
 
 
-def _in_whole(seen: list[Array | None], shard: ShardFacts | None) -> list[Array | None]:
-    """Return the masks of indices with any, in the axes of the whole tensor."""
-    if shard is None or shard.held is None or len(shard.held) != len(seen):
-        return seen
-    whole = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in shard.whole]
-    for of_all, own, runs in zip(whole, seen, shard.held, strict=True):
-        if of_all is not None and own is not None:
-            of_all[np.concatenate([np.arange(*run) for run in runs])] = own
-    return whole
+def _axis_texts(seen: list[Array | None], shard: ShardFacts | None) -> Iterator[str]:
+    """Yield for each axis its indices with any, in words; empty if all have some, or they were not kept.
 
-
-def _axis_text(axis: int, seen: Array | None) -> str:
-    """Return the indices of an axis with any, in words; empty if all have some, or they were not kept."""
-    if seen is None or seen.all():
-        return ""
-    return f"axis {axis}: {ranges_text(seen)} of {len(seen):,}"
+    The indices of a sharded tensor are those in the whole.
+    """
+    for axis, mask in enumerate(seen):
+        own = mask
+        if mask is not None and shard is not None and shard.held is not None and len(shard.held) == len(seen):
+            own = np.zeros(shard.whole[axis], bool) if shard.whole[axis] <= MAX_SIZE else None
+            if own is not None:
+                own[np.concatenate([np.arange(*run) for run in shard.held[axis]])] = mask
+        yield "" if own is None or own.all() else f"axis {axis}: {ranges_text(own)} of {len(own):,}"

@@ -14,19 +14,18 @@ import numpy as np
 from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.text import quoted, with_article
-from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, plain, tensor_of
+from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts
-from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of, stood_for
-from tensornp.core.tensor.strides import order_of
+from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
+from tensornp.core.tensor.strides import BLOCK_NUMEL, order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
-from tensornp.core.values.block import BLOCK_NUMEL
 from tensornp.core.values.blocks import (
     Array,
     Part,
@@ -48,27 +47,11 @@ MAX_REPEATED = 2**32
 class Source:
     """The parts of one tensor or array.
 
-    Attributes
-    ----------
-    parts : tuple of Part
-    dtype : str
-        The dtype of the elements.
-    shape : tuple of int
-        The shape of the array that it would become; the shape of the first part of a nested tensor.
-    zeros : int
-        Zeros that are not stored.
-    scope : str
-        What the parts cover, in words.
-    is_masked : bool
-        Whether elements may be hidden.
-    axis : int or None
-        The requested dimension of `shape`, counted from the first.
-    nested_shapes : tuple
-        The shapes of the parts of a nested tensor.
-    order : tuple of int or None
-        The dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order.
-    shard : ShardFacts or None
-        The place of the parts in a sharded tensor.
+    `dtype` is that of the elements, and `shape` that of the array, or of the first part of a nested tensor. `zeros` are
+    not stored. `scope` says in words which elements the parts cover. Elements may be hidden if it `is_masked`. `axis`
+    is the requested dimension. `nested_shapes` are the shapes of the parts of a nested tensor. `order` are the
+    dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order. `shard` is
+    the place in a sharded tensor.
     """
 
     parts: tuple[Part, ...]
@@ -127,32 +110,28 @@ def source_of(
 ) -> Source:
     """Return the source of `obj`, in the order of memory, or with `in_order` in the order of indices.
 
-    `is_dense` makes sparse tensors dense, in new memory. Call it outside all modes.
-
-    Raises
-    ------
-    NotATensorError, UnsupportedArrayError
-        If `obj` has no numbers.
-    NoDataError, UnsupportedTensorError
-        If there are no values, as conversion does.
-    BadRequestError
-        If there is no such `axis`, or the kind of tensor has no axes.
+    `is_dense` makes sparse tensors dense, in new memory. `info` is the result of `inspect`, if a plan was made of it.
+    Call it outside all modes. Raises errors as a conversion does if there are no numbers, and BadRequestError if there
+    is no such `axis`, or the kind of tensor has no axes.
     """
     if is_storage(obj):
         obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
-    if issubclass(type(obj), StoredValues):
+    if type(obj) is StoredValues:
         at = checked_axis(axis, obj.shape)
         # Flat, as a contiguous tensor is read: the same blocks give the same bits.
         shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
         part = part_of_reader(obj.read_flat, shape, obj.dtype, axis=at, max_stored=obj.max_stored)
         return Source((part,), obj.dtype, obj.array_shape, axis=at)
-    if not is_tensor_like(obj):
-        raise NotATensorError(f"{caller} takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     if stand_in_of(obj) is not None:
         return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
-    info = info or inspect(obj)
+    if not is_tensor(obj):
+        raise NotATensorError(f"{caller} takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
+    if info is None:
+        info = inspect(obj)
+        if info.kind is not LOCAL:
+            check_readable(info)
     if is_dense and info.kind is SPARSE:
         return _of_array(to_numpy(obj), axis, in_order)
     return _of_tensor(obj, info, axis, in_order)
@@ -186,12 +165,8 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     kind = info.kind
     if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
-    check_readable(info)
-    if info.device.type == "cpu":
-        check_parts(tensor)
     if kind is PENDING:
-        awaited = kind.awaited(tensor)
-        return _of_tensor(awaited, inspect(awaited), axis, in_order)
+        return source_of(kind.awaited(tensor), axis, in_order=in_order)
     if axis is not None and kind.axis_cure:
         raise BadRequestError(
             f"{with_article(str(kind))} tensor has no statistics by axis; {kind.axis_cure}, or omit axis"
@@ -227,8 +202,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     if not is_whole and any(place.is_partial() for place in tensor.placements):
         # The values are the sum over all ranks.
         check_readable(info)
-    local: Any = info.kind.inner(tensor)
-    source = _of_tensor(local, inspect(local), axis, in_order)
+    source = source_of(info.kind.inner(tensor), axis, in_order=in_order)
     if is_whole or info.shard is None:
         return source
     # The values of packed elements have other indices.

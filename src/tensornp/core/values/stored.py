@@ -14,12 +14,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import torch
 
-from tensornp.core.convert.from_numpy import tensor_from_numpy
+from tensornp.core.convert.to_tensor import tensor_from_numpy
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, tensor_of
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import BITS, Places, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import num_stored
 
@@ -30,32 +29,13 @@ Box = tuple[slice, ...]
 @final
 @dataclass(frozen=True)
 class StoredValues:
-    """The values of a tensor that lies in a file.
+    """The values of a tensor that lies in a file; `shape` and `dtype` are those of the tensor.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Of the tensor.
-    dtype : str
-        One that torch has.
-    read_box : callable
-        Brings the elements in a box of contiguous indices as a tensor, in new memory.
-    read_flat : callable
-        Brings so many elements from one on, in the order of their indices, as `ReadPart` wants them.
-    where : str
-        What they are, in a few words.
-    quantized : str
-        The quantized dtype of torch that the tensor has; empty where `dtype` is its own.
-    codes : StoredValues or None
-        What is stored, where other codes may mean the same values.
-    scheme : object
-        How codes mean them; equal for the same.
-    is_sequential : bool
-        Whether they are best read by one thread, upwards.
-    max_stored : int or None
-        How many elements are stored at most, where several indices may show the same.
-    reading : callable or None
-        Opens the file for many reads, and brings what `read_flat` is for as long.
+    `read_box` returns the elements in a box of contiguous indices as a new tensor, and `read_flat` a number of elements
+    from one on. `where` describes the values in a few words. `quantized` is the quantized dtype of torch, if it is one.
+    `codes` are the stored values of a weight whose `scheme` gives them their meaning. Values that are best read by one
+    thread are `is_sequential`. At most `max_stored` elements are stored. `reading` opens the file for many reads, and
+    returns another `read_flat`.
     """
 
     shape: tuple[int, ...]
@@ -96,7 +76,7 @@ class StoredValues:
         runs = [_runs(axis) for axis in places]
         made = torch.empty([len(axis) for axis in places], dtype=getattr(torch, self.dtype))
         # Raw bytes are put together, since torch cannot assign all dtypes.
-        bits = made.view(_BITS[made.element_size()])
+        bits = made.view(BITS[made.element_size()])
         for some in product(*runs):
             box = tuple(slice(first, first + count) for _, first, count in some)
             at = tuple(slice(start, start + count) for start, _, count in some)
@@ -107,10 +87,7 @@ class StoredValues:
 def values_of_array(array: Array) -> torch.Tensor | StoredValues:
     """Return the values of an array as those of a tensor; only requested elements are copied.
 
-    Raises
-    ------
-    UnsupportedArrayError
-        If torch has no such dtype.
+    Raises UnsupportedArrayError if torch has no such dtype.
     """
     facts = KNOWN.get(array.dtype.name)
     if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
@@ -128,9 +105,6 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
         array.shape, facts.name, box, flat_from_boxes(array.shape, bits), where="array",
         max_stored=num_stored(array.shape, array.strides, max(array.itemsize, 1)),
     )  # fmt: skip
-
-
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64, 16: torch.complex128}
 
 
 def _runs(indices: Sequence[int]) -> list[tuple[int, int, int]]:

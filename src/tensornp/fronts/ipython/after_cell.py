@@ -65,9 +65,8 @@ class ShellWatch:
             report = self.watch.report(cell)
             if report is not None:
                 _show(report)
-            self.watch.acknowledge()
         except KeyboardInterrupt:
-            print(f"%tensorwatch was interrupted; the next report includes {cell}")
+            print(f"%tensorwatch was interrupted; the next report includes the changes of {cell}")
         except Exception as error:
             _show(Report(f"{cell}: the watch failed", (ReportLine("", (f"{error_text(error)}; %tensorwatch --off",)),)))
 

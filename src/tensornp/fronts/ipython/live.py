@@ -25,7 +25,7 @@ from tensornp.fronts.ipython.names import bind, likely, reaches, suggested
 from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.identity import TensorReference, WeakView
+    from tensornp.core.memory.identity import TensorReference
     from tensornp.core.summary.card import TensorSummary
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tensornp.session.ledger import Ledger
     from tensornp.widget.part import LivePart
     from tensornp.widget.toggle import TensorWidget
-    from tensornp.widget.weights import WeightsWidget
 
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 _SAID = "the live part of the output above, which is there while its kernel runs"
@@ -92,7 +91,6 @@ class Live:
         self._makes: dict[str, Make] = {}
         self._published: set[str] = set()
         self._parts: list[tuple[str, LivePart]] = []
-        self._kept: list[tuple[WeightsWidget, list[WeakView]]] = []
         self._toggle: TensorWidget | None = None
         self._output = IsolatedOutput(shell)
 
@@ -177,7 +175,6 @@ class Live:
         while makes:
             # Each is complete without its live part, and a callback that raises prints a traceback under the cell.
             first_that_works("a live part", lambda: self._keep(makes.pop(0)()), lambda _: None)
-        self._settle()
         first_that_works("the live toggle", lambda: self._move(cards), lambda _: None)
 
     def after_callback(self, *_: Any) -> None:
@@ -254,33 +251,20 @@ class Live:
     def _tree(
         self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None
     ) -> LivePart | None:
-        """Return a tree that finds weights by their names, and keeps only those that nobody else has."""
+        """Return a tree that finds each weight by its name, and holds none."""
         if not explorer:
             return None
-        from tensornp.models.live.find import released_from
+        from tensornp.models.live.refind import released_rows
         from tensornp.widget.weights import WeightsWidget
 
-        rows, views = released_from(explorer, self._shell.user_ns, opened)
-        for own in views:
-            own.keep()
+        rows = released_rows(explorer, self._shell.user_ns, opened)
         options = self._config.options
         tree = WeightsWidget(
             rows, opened=opened, anchor=anchor, options=options, binder=self._bind, classes=explorer.classes
         )
         if view is not None:
             tree.tell(view)
-        self._kept.append((tree, views))
         return tree
-
-    def _settle(self) -> None:
-        """Keep of the weights in new trees only what nobody else has, now that the cell has let go of them."""
-        while self._kept:
-            tree, views = self._kept.pop()
-            for view in views:
-                view.share()
-            if any(view.is_kept for view in views):
-                # No code reaches those any more: what was typed would make others.
-                tree.opened = ""
 
     def _calls(self, run: FollowedPass, anchor: str, expression: str) -> LivePart | None:
         if not run.is_over or len(run._record.calls) < 2:

@@ -113,7 +113,7 @@ class TensorMagics(Magics):
 
             t = %totensor a
         """
-        from tensornp.core.exchange.to_tensor import holds_arrays, to_tensor
+        from tensornp.core.convert.to_tensor import holds_arrays, to_tensor
         from tensornp.core.lowlevel.attributes import is_array
         from tensornp.core.tensor.containers import is_container
 
@@ -246,7 +246,7 @@ def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, 
 
 
 def _show_way_back(array: np.ndarray[Any, Any]) -> None:
-    from tensornp.core.convert.from_numpy import why_copied
+    from tensornp.core.convert.to_tensor import why_copied
     from tensornp.render.layout.bundle import bundle
     from tensornp.render.tensor.receipt import way_back_html, way_back_text
 

@@ -83,7 +83,7 @@ class ValueMagics(Magics):
             ...
             %tensordiff before model
         """
-        from tensornp.core.summary.comparison import summarize_comparison
+        from tensornp.core.summary.stats import summarize_comparison
         from tensornp.models.comparing.compare import compare, is_comparable, is_model, opened
         from tensornp.models.comparing.comparison import WeightsComparison
         from tensornp.models.files.address import shown_path

@@ -90,21 +90,11 @@ def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], anchor: str) -> L
 def _tree_of(explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, anchor: str) -> WeightsWidget | None:
     if not explorer:
         return None
-    from tensornp.models.live.find import released_from
+    from tensornp.models.live.refind import released_rows
     from tensornp.widget.weights import WeightsWidget
 
-    rows, views = released_from(explorer, names, opened)
-    for view in views:
-        view.keep()
-
-    def settle() -> None:
-        # The cell has ended: what nobody else has is kept as long as its tree.
-        for view in views:
-            view.share()
-
-    tree = WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
-    tree.on_docked = settle
-    return tree
+    rows = released_rows(explorer, names, opened)
+    return WeightsWidget(rows, opened=opened, anchor=anchor, classes=explorer.classes)
 
 
 def _calls_of(run: FollowedPass, opened: str, anchor: str) -> CallsWidget | None:

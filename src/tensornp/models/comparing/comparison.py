@@ -17,7 +17,7 @@ from tensornp.models.comparing.low_rank import directions_of, low_rank_of
 from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
 from tensornp.models.comparing.rows import STEP, all_rows, has_other_shape, quantity_of, rows_of
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotOfModule
+from tensornp.models.entries.repeated import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name

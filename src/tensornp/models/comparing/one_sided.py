@@ -71,13 +71,13 @@ def ties_of(
     own = _first_names(first, {a: a for a in pairs})
     others = _first_names(second, {b: a for a, b in pairs.items()})
     place = {a: i for i, a in enumerate(pairs)}
-    tied = {a: min(own[a], others[a], key=place.__getitem__) for a in pairs if not own[a] == others[a] == a}
-    groups = [_groups(one) for one in (own, others)]
-    retied = tuple(
-        a for a, b in pairs.items()
-        if _is_known(first[a]) and _is_known(second[b]) and groups[0][a] != groups[1][a]
-    )  # fmt: skip
-    return {a: b for a, b in tied.items() if a not in retied}, retied
+    retied: set[str] = set()
+    for a, b in pairs.items():
+        if own[a] != others[a] and _is_known(first[a]) and _is_known(second[b]):
+            retied |= {a, own[a], others[a]}
+    further = [a for a in pairs if a not in retied and not own[a] == others[a] == a]
+    tied = {a: min(own[a], others[a], key=place.__getitem__) for a in further}
+    return tied, tuple(a for a in pairs if a in retied)
 
 
 def _is_known(entry: Any) -> bool:
@@ -96,13 +96,6 @@ def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[st
         same = (names[one] for one in (*entry.tied_to, *same_elements_as(entry)) if one in names)
         found[own] = next((found[one] for one in same if one in found), own)
     return found
-
-
-def _groups(first_names: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    together: dict[str, set[str]] = {}
-    for name, first in first_names.items():
-        together.setdefault(first, set()).add(name)
-    return {name: frozenset(together[first]) for name, first in first_names.items()}
 
 
 def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: tuple[str, str]) -> dict[str, str]:
@@ -126,7 +119,7 @@ def _plain_values(side: WeightsExplorer, prefix: str) -> dict[str, tuple[str, An
     return {
         name.removeprefix(prefix): (name, value)
         for name, value in held.items()
-        if is_plain_value(value) and not (_GROUP.search(name) or _OF_SET in name or name in held.of_sets)
+        if is_plain_value(value) and not (_GROUP.search(name) or _OF_SET in name)
     }
 
 

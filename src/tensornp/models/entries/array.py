@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.convert.from_numpy import why_copied
-from tensornp.core.exchange.to_tensor import to_tensor
+from tensornp.core.convert.to_tensor import to_tensor, why_copied
 from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
 from tensornp.core.values.stats.compute import scan
@@ -25,27 +24,19 @@ _MAX_SAID = 120
 def array_weight(name: str, array: Any, code: str) -> WeightEntry:
     """Return an array as a weight."""
     source = ArraySource(np.ndarray.view(array, np.ndarray))
-    own = source.array
+    own = source.held
     return WeightEntry(name, "array", own.shape, name_of(own.dtype), own.nbytes, source, code)
 
 
 class ArraySource(Source):
     """An array, which is held as any variable would."""
 
-    __slots__ = ("array",)
+    __slots__ = ("held", "location")
+    held: Array
+    location: str
 
     def __init__(self, array: Array) -> None:
-        self.array = array
-
-    @property
-    def location(self) -> str:
-        """Main memory."""
-        return "cpu"
-
-    @property
-    def held(self) -> Array:
-        """The array."""
-        return self.array
+        self.held, self.location = array, "cpu"
 
     def again(self, called: Called, kind: str) -> Again:
         """Return the expression of the array and a way to read it again."""
@@ -55,24 +46,24 @@ class ArraySource(Source):
     @property
     def identity(self) -> object:
         """Return a key of the elements, or of the source for an empty array."""
-        array = self.array
+        array = self.held
         if not array.size:
             return id(self)
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
     def plan(self, called: Called, index: Any) -> str:
         """Say that nothing is converted."""
-        taken_by(index, self.array.shape)
+        taken_by(index, self.held.shape)
         return "it is an array already, and its memory is shared"
 
     def to_numpy(
         self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
     ) -> Array:
         """Return the values at `index`: a view, read-only unless `writeable` is True, or a copy."""
-        taken_by(index, self.array.shape)
+        taken_by(index, self.held.shape)
         items = index if isinstance(index, tuple) else (index,)
         # With "..." a single element is a view too, and not a number.
-        part = self.array[items if any(item is Ellipsis for item in items) else (*items, ...)]
+        part = self.held[items if any(item is Ellipsis for item in items) else (*items, ...)]
         wanted = part.dtype if dtype is None else _dtype_of(dtype)
         if copy or wanted != part.dtype:
             if copy is False:
@@ -86,7 +77,7 @@ class ArraySource(Source):
 
     def values(self, called: Called) -> Any:
         """Return a tensor over the same memory, or a reader if torch cannot share it."""
-        array = self.array
+        array = self.held
         if not why_copied(array):
             return to_tensor(array)
         is_read_as_it_lies = array.dtype.isnative and array.dtype.name != "complex32"
@@ -94,7 +85,7 @@ class ArraySource(Source):
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values."""
-        return scan(self.array, in_depth=True)
+        return scan(self.held, in_depth=True)
 
 
 @np.errstate(all="ignore")

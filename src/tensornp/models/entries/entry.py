@@ -148,12 +148,6 @@ class WeightEntry(Weight):
         return () if self.problem and self._source.fills_extents else self._source.extents
 
     @property
-    def _chunks(self) -> tuple[Any, ...]:
-        """The chunks of a folder, each with `offsets`, `sizes` and its `rank`; else none."""
-        found: tuple[Any, ...] = getattr(self._source, "chunks", ())
-        return found
-
-    @property
     def numel(self) -> int:
         """Return the number of elements, 0 if the shape is unknown."""
         if self._several_numel is not None:

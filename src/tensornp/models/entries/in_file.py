@@ -5,40 +5,29 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
-from tensornp.errors import ChangedFileError, NoDataError, TooLargeError
+from tensornp.errors import NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource, native
-from tensornp.models.files.source_file import Bytes, Extent, Reader, SourceFile
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.reading.codec import Codec
 from tensornp.models.reading.take import Array, Ranges, Reads, Shape, boxes_of_row, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
 
-MIN_GIVEN_BACK = 2**30
-"""Size of a file from which on a scan leaves nothing of it in the system's cache."""
 _MAX_WHOLE_NBYTES = 2**22
-"""Bytes of a compressed array that are inflated at once."""
-
-
-class _Opened(NamedTuple):
-    """An open file, and the numbers of codecs that are kept while all values are read."""
-
-    file: Bytes
-    there: Reader
-    called: Called
-    kept: dict[int, Array] | None
+"""ListedFile of a compressed array that are inflated at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +40,7 @@ class FileSource(StoredSource):
         The shape of the values.
     dtype : str
         The dtype of the elements as they are stored.
-    file : Bytes
+    file : ListedFile
         The file.
     offset : int
         The first byte.
@@ -65,7 +54,7 @@ class FileSource(StoredSource):
 
     shape: Shape
     dtype: str
-    file: Bytes
+    file: ListedFile
     offset: int
     strides: Shape | None = None
     is_swapped: bool = False
@@ -80,13 +69,6 @@ class FileSource(StoredSource):
     def dtype_of_values(self) -> str:
         """The dtype of the decoded values."""
         return str(self.codecs[-1].dtype) if self.codecs else self.dtype
-
-    @property
-    def files(self) -> frozenset[Bytes]:
-        """The file, and those of the numbers that codecs need."""
-        none = (range(0),) * len(self.shape)
-        others = (source.files for codec in self.codecs for source, _ in codec.beside(none))
-        return frozenset((self.file,)).union(*others)
 
     @property
     def extents(self) -> tuple[Extent, ...]:
@@ -110,7 +92,7 @@ class FileSource(StoredSource):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element; 0 if they are compressed, or in blocks."""
+        """ListedFile of an element; 0 if they are compressed, or in blocks."""
         return 0 if self.file.is_stream or self.dtype not in KNOWN else stored_dtype(self.dtype).itemsize
 
     @property
@@ -200,30 +182,27 @@ class FileSource(StoredSource):
             raise TooLargeError(f"{said}; take its values by an index", numel * self.item.itemsize)
         return StoredSource.stats(self, called)
 
-    def give_back(self) -> None:
-        """Let the system drop a large file from its cache."""
-        file = self.file
-        if isinstance(file, SourceFile) and file.nbytes >= MIN_GIVEN_BACK:
-            with suppress(ChangedFileError), file.opened() as there:
-                there.give_back(self.offset, self._nbytes)
-
     @contextmanager
-    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_Opened]:
-        """Open the file for some reads; a whole read keeps the numbers of codecs."""
-        with self.file.opened(is_whole=is_whole) as there:
-            yield _Opened(self.file, there, called, {} if is_whole else None)
+    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Reader]:
+        """Open the file for some reads, or to read all."""
+        try:
+            with self.file.opened(is_whole=is_whole) as there:
+                yield there
+        except NoDataError as error:
+            # A codec does not know the name.
+            raise called.without_values(str(error)) from None
 
-    def elements(self, opened: _Opened, ranges: Ranges) -> Array:
+    def elements(self, opened: Reader, ranges: Ranges) -> Array:
         """Return the decoded elements in some ranges."""
-        bits = self._reads(ranges).bring(lambda target, at: opened.there.read_into(target, self.offset + at), self.item)
-        return self._decoded(opened, bits, ranges)
+        bits = self._reads(ranges).bring(lambda target, at: opened.read_into(target, self.offset + at), self.item)
+        return self._decoded(bits, ranges)
 
-    def row(self, opened: _Opened, first: int, count: int) -> Array:
+    def row(self, opened: Reader, first: int, count: int) -> Array:
         """Return `count` elements in the order of the file; by index if there are gaps."""
         if self.order is not None and all(codec.is_elementwise for codec in self.codecs):
             made = np.empty(count, self.item)
-            opened.there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-            return self._decoded(opened, made, ())
+            opened.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
+            return self._decoded(made, ())
         order = self.order or tuple(range(len(self.shape)))
         parts = []
         for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
@@ -248,33 +227,21 @@ class FileSource(StoredSource):
         itemsize = self.item.itemsize
         return Reads(ranges, tuple(step * itemsize for step in self._steps), itemsize)
 
-    def _decoded(self, opened: _Opened, bits: Array, ranges: Ranges) -> Array:
+    def _decoded(self, bits: Array, ranges: Ranges) -> Array:
         """Return the meaning of stored elements; any byte but 0 is True."""
         made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
-        try:
-            for codec in self.codecs:
-                beside = codec.beside(ranges) if made.size else []
-                made = codec(made, ranges, *[_numbers(opened, source, index) for source, index in beside])
-        except NoDataError as error:
-            raise opened.called.without_values(str(error)) from None
+        for codec in self.codecs:
+            beside = codec.beside(ranges) if made.size else []
+            made = codec(made, ranges, *[source.numbers(index) for source, index in beside])
         return made
 
+    def numbers(self, index: Any) -> Array:
+        """Return the values at an index as numbers, for a codec."""
+        from tensornp.core.values.blocks import numbers_of
 
-def _numbers(opened: _Opened, source: FileSource, index: Any) -> Array:
-    """Return numbers that a codec needs; a whole read keeps all of them."""
-    if opened.kept is not None:
-        if id(source) not in opened.kept:
-            opened.kept[id(source)] = _numbers(opened._replace(kept=None), source, ...)
-        return np.asarray(opened.kept[id(source)][index])
-    from tensornp.core.values.blocks import numbers_of
-
-    ranges = taken_by(index, source.shape).ranges
-    if opened.file == source.file:
-        bits = source.elements(opened, ranges)
-    else:
-        with source.reading(opened.called) as own:
-            bits = source.elements(own, ranges)
-    return numbers_of(native(bits), source.dtype_of_values)
+        with self.file.opened() as there:
+            bits = self.elements(there, taken_by(index, self.shape).ranges)
+        return numbers_of(native(bits), self.dtype_of_values)
 
 
 def weight_in(

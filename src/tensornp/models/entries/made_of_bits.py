@@ -1,9 +1,7 @@
-"""Arrays, tensors and statistics of bits from files; listing imports none of it."""
+"""Make arrays and tensors of bits from files; listing does not import this."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +10,10 @@ import torch
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.dtypes import KNOWN
-from tensornp.core.values.sources import Source
 from tensornp.models.reading.take import Array
 
 if TYPE_CHECKING:
-    from tensornp.core.values.stats.compute import Tally, Tasks
-    from tensornp.core.values.stats.record import TensorStats
+    pass
 
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:
@@ -37,31 +33,3 @@ def array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Arra
         return whole
     made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
     return made
-
-
-def tasks_of(source: Source) -> Tasks:
-    """Return the tasks that make the statistics."""
-    from tensornp.core.values.stats.compute import Tasks
-
-    return Tasks(source, "auto", in_depth=True)
-
-
-@outside_modes
-def tally_of(source: Source, number: int) -> Tally:
-    """Return the result of one task."""
-    tasks = tasks_of(source)
-    return tasks.tally(next(islice(tasks, number, None)))
-
-
-@np.errstate(all="ignore")
-def put_together(source: Source, tallies: Iterable[Tally]) -> TensorStats:
-    """Return the statistics of all tasks."""
-    return tasks_of(source).result(tallies)
-
-
-@outside_modes
-def stats_of(source: Source, num_threads: int | None) -> TensorStats:
-    """Return the statistics of all values, which are read block by block."""
-    from tensornp.core.values.stats.compute import scan_source
-
-    return scan_source(source, num_threads=num_threads, in_depth=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 
@@ -16,17 +16,6 @@ def same_elements_as(entry: WeightEntry) -> list[str]:
     return [other.name for other in entry.related if other.relation == _SAME]
 
 
-def first_of_each(entries: Iterable[WeightEntry]) -> Iterator[WeightEntry]:
-    """Yield one weight for each set of elements: state dicts repeat tied weights."""
-    earlier: set[str] = set()
-    for one in entries:
-        same = same_elements_as(one)
-        if earlier.isdisjoint(same):
-            yield one
-        if same:
-            earlier.add(one.name)
-
-
 def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
     """Return the names that totals leave out: repeated and computed weights."""
     found: list[str] = []
@@ -38,3 +27,32 @@ def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
         if same:
             earlier.add(one.name)
     return frozenset(found)
+
+
+_NAMES = frozenset(
+    {
+        "num_batches_tracked", "position_ids", "token_type_ids", "relative_position_index", "relative_coords_table",
+        "rel_pos_index", "cache_position", "num_updates", "steps",
+    }
+)  # fmt: skip
+_DTYPES = ("int64", "bool")
+"""Codes of quantized weights are shorter integers."""
+
+
+def is_counter(entry: WeightEntry) -> bool:
+    """Return whether a weight of int64 or bool is a buffer, or has a known name."""
+    if entry.dtype not in _DTYPES:
+        return False
+    return entry.kind == "buffer" or entry.name.rpartition(".")[2] in _NAMES
+
+
+class NotListed(str):
+    """A problem that hides weights, so that a comparison is not complete."""
+
+    __slots__ = ()
+
+
+class NotOfModule(NotListed):
+    """A problem that hides values saved next to a model, which no module has."""
+
+    __slots__ = ()

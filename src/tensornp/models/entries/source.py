@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.memory.extents import Extent as Bytes
 from tensornp.errors import NoDataError
@@ -38,8 +37,8 @@ class Again(NamedTuple):
     make: Callable[[Any], Any]
 
 
-class Source(ABC):
-    """The values of a weight: in memory, in a file, or made by a module.
+class Source:
+    """The values of a weight: in memory, in a file, or made by a module; this class alone has none.
 
     Only `WeightEntry`, which has the facts of a weight, uses most of this.
     """
@@ -47,25 +46,25 @@ class Source(ABC):
     __slots__ = ()
 
     @property
-    @abstractmethod
     def location(self) -> str:
         """A device, the path of a file or of a folder of files, or nothing."""
+        return ""
 
-    @abstractmethod
     def plan(self, called: Called, index: Any) -> Any:
         """Return the plan of `to_numpy`."""
+        raise called.without_values("there are none")
 
-    @abstractmethod
     def to_numpy(self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
         """Return the values at `index` as an array."""
+        raise called.without_values("there are none")
 
-    @abstractmethod
     def values(self, called: Called) -> Any:
         """Return a tensor or a reader of the values."""
+        raise called.without_values("there are none")
 
-    @abstractmethod
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values."""
+        raise called.without_values("there are none")
 
     @property
     def dtype_of_values(self) -> str:
@@ -84,7 +83,7 @@ class Source(ABC):
 
     @property
     def itemsize(self) -> int:
-        """Return the bytes of an element in a file, 0 if elements have no own bytes."""
+        """Bytes of an element in a file, 0 if elements have no own bytes."""
         return 0
 
     @property
@@ -94,7 +93,7 @@ class Source(ABC):
 
     @property
     def held(self) -> Any:
-        """Return the tensor or array in memory, None for files and made tensors."""
+        """The tensor or array in memory, None for files and made tensors."""
         return None
 
     def again(self, called: Called, kind: str) -> Again | None:
@@ -113,12 +112,12 @@ class Source(ABC):
 
     @property
     def requires_grad(self) -> bool | None:
-        """Return whether backward computes a gradient for it, None outside of graphs."""
+        """Whether backward computes a gradient for it, None outside of graphs."""
         return None
 
     @property
     def codes(self) -> Source | None:
-        """Return the source of the stored codes of a quantized weight, else None."""
+        """The source of the stored codes of a quantized weight."""
         return None
 
 
@@ -128,34 +127,10 @@ class NoSource(Source):
     `consists_of` are the weights in the file that its class computes the values from.
     """
 
-    __slots__ = ("_identity", "_location", "consists_of")
+    __slots__ = ("consists_of", "identity", "location")
+    location: str
+    identity: object
 
     def __init__(self, location: str = "", *, identity: object = None, consists_of: tuple[Any, ...] = ()) -> None:
-        self._location, self._identity = location, identity
-        self.consists_of = consists_of
-
-    @property
-    def location(self) -> str:
-        """Return the file or device that lacks the values, or ``""``."""
-        return self._location
-
-    @property
-    def identity(self) -> object:
-        """The object of a pickle, or itself."""
-        return self._identity or id(self)
-
-    def to_numpy(self, called: Called, index: Any, **_: Any) -> NoReturn:
-        """Raise NoDataError."""
-        raise called.without_values("there are none")
-
-    def plan(self, called: Called, index: Any) -> NoReturn:
-        """Raise NoDataError."""
-        self.to_numpy(called, index)
-
-    def values(self, called: Called) -> NoReturn:
-        """Raise NoDataError."""
-        self.to_numpy(called, ...)
-
-    def stats(self, called: Called) -> TensorStats:
-        """Raise NoDataError."""
-        self.to_numpy(called, ...)
+        self.location, self.consists_of = location, consists_of
+        self.identity = identity or id(self)

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,11 @@ import numpy as np
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.entries.source import Called, Source
-from tensornp.models.files.source_file import Bytes
 from tensornp.models.reading.take import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.sources import Source as Values
-    from tensornp.core.values.stats.compute import Tally
+    from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
 
 
@@ -29,7 +29,7 @@ class ReadPlan(NamedTuple):
     Attributes
     ----------
     nbytes_read : int
-        Bytes that are read, with gaps of up to 4 KiB between those that are wanted.
+        ListedFile that are read, with gaps of up to 4 KiB between those that are wanted.
     num_reads : int
         Pieces of the file.
     shape : tuple of int
@@ -50,11 +50,6 @@ class StoredSource(Source):
     @property
     @abstractmethod
     def dtype_of_values(self) -> str: ...
-
-    @property
-    @abstractmethod
-    def files(self) -> frozenset[Bytes]:
-        """The files that hold the values."""
 
     @property
     @abstractmethod
@@ -103,10 +98,12 @@ class StoredSource(Source):
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, read block by block."""
-        from tensornp.models.entries.made_of_bits import stats_of
+        from tensornp.core.lowlevel.modes import outside_modes
+        from tensornp.core.values.stats.compute import scan_source
 
+        num_threads = None if self.is_shared_out else 1
         with self.reading(called, is_whole=True) as opened:
-            return stats_of(self.numbers_read(opened), None if self.is_shared_out else 1)
+            return outside_modes(scan_source)(self.numbers_read(opened), num_threads=num_threads, in_depth=True)
 
     @property
     def key(self) -> object:
@@ -116,25 +113,25 @@ class StoredSource(Source):
     @property
     def num_tasks(self) -> int:
         """Return the number of tasks that read all values, 0 without shared reads."""
-        from tensornp.models.entries.made_of_bits import tasks_of
-
-        return sum(1 for _ in tasks_of(self.numbers_read(None))) if self.is_shared_out else 0
+        return sum(1 for _ in self._tasks(None)) if self.is_shared_out else 0
 
     def tally(self, called: Called, number: int) -> Tally:
         """Return the result of one task."""
-        from tensornp.models.entries.made_of_bits import tally_of
+        from tensornp.core.lowlevel.modes import outside_modes
 
         with self.reading(called, is_whole=True) as opened:
-            return tally_of(self.numbers_read(opened), number)
+            tasks = self._tasks(opened)
+            return outside_modes(tasks.tally)(next(islice(tasks, number, None)))
 
+    @np.errstate(all="ignore")
     def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
         """Return the statistics of all tasks, as `stats` would."""
-        from tensornp.models.entries.made_of_bits import put_together
+        return self._tasks(None).result(tallies)
 
-        return put_together(self.numbers_read(None), tallies)
+    def _tasks(self, opened: Any) -> Tasks:
+        from tensornp.core.values.stats.compute import Tasks
 
-    def give_back(self) -> None:
-        """Drop read data from the system's cache, as a scan reads nothing twice."""
+        return Tasks(self.numbers_read(opened), "auto", in_depth=True)
 
     def read(self, called: Called, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""

@@ -43,13 +43,8 @@ def kind_of(tensor: Any) -> str:
     return "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "tensor"
 
 
-def weight_of(
-    name: str, kind: str, tensor: Any, code: str, requires_grad: bool | None = None, *, by_elements: bool = False
-) -> WeightEntry:
-    """Return a tensor as a weight; `requires_grad` is told of one that only sees the memory.
-
-    With `by_elements`, tensors over the same elements are one.
-    """
+def weight_of(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
+    """Return a tensor as a weight."""
     facts = _Facts(tensor)
     try:
         facts.read()
@@ -59,7 +54,7 @@ def weight_of(
         # Other weights are listed none the less.
         facts.problem = error_text(error)
     return WeightEntry(
-        name, kind, facts.shape, facts.dtype, facts.nbytes, TensorSource(facts, requires_grad, by_elements=by_elements),
+        name, kind, facts.shape, facts.dtype, facts.nbytes, TensorSource(facts),
         code, facts.note, facts.problem, _several_numel=facts.several_numel, _elsewhere=facts.elsewhere,
         _is_pending=facts.is_pending,
     )  # fmt: skip
@@ -161,65 +156,50 @@ class _Facts:
 class TensorSource(Source):
     """A tensor in memory; `several` if it holds tensors that an index selects."""
 
-    __slots__ = ("_device", "_requires_grad", "_shape", "by_elements", "is_part", "several", "tensor")
+    __slots__ = ("_shape", "held", "is_part", "location", "several")
+    held: Any
+    location: str
 
-    def __init__(self, facts: _Facts, requires_grad: bool | None, *, by_elements: bool) -> None:
-        self.tensor, self._shape, self._device = facts.tensor, facts.shape, facts.device
+    def __init__(self, facts: _Facts) -> None:
+        self.held, self._shape, self.location = facts.tensor, facts.shape, facts.device
         self.several, self.is_part = facts.several_numel is not None, facts.elsewhere is not None
-        self._requires_grad, self.by_elements = requires_grad, by_elements
-
-    @property
-    def location(self) -> str:
-        """The device."""
-        return self._device
-
-    @property
-    def held(self) -> Any:
-        """The tensor."""
-        return self.tensor
 
     def again(self, called: Called, kind: str) -> Again:
         """Return how to look up the tensor by its expression again."""
-        (name, code), told, by_elements = called, self._requires_grad, self.by_elements
-        return Again(code, lambda tensor: weight_of(name, kind, tensor, code, told, by_elements=by_elements))
+        name, code = called
+        return Again(code, lambda tensor: weight_of(name, kind, tensor, code))
 
     @property
     def identity(self) -> object:
-        """The tensor, or its elements."""
-        tensor = self.tensor
-        has_elements = self.by_elements and is_strided(tensor) and tensor.numel() and not tensor.is_meta
-        if not has_elements or not tensor.untyped_storage().nbytes():
-            return id(tensor)
-        return self._device, tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+        """The tensor."""
+        return id(self.held)
 
     @property
     def requires_grad(self) -> bool:
-        """Whether backward adds up a gradient for it."""
-        if self._requires_grad is not None:
-            return self._requires_grad
-        if is_of_torch(self.tensor) and is_plain_without_modes(self.tensor):
+        """Whether backward computes a gradient for it."""
+        if is_of_torch(self.held) and is_plain_without_modes(self.held):
             # As most are: to step out of modes takes three times as long.
-            return bool(self.tensor.requires_grad)
+            return bool(self.held.requires_grad)
         return self._asked_for_grad()
 
     @outside_modes
     def _asked_for_grad(self) -> bool:
         try:
-            is_told = is_of_torch(self.tensor) or plain_part(self.tensor) is not None
-            return bool((self.tensor if is_told else inspect(self.tensor)).requires_grad)
+            is_told = is_of_torch(self.held) or plain_part(self.held) is not None
+            return bool((self.held if is_told else inspect(self.held)).requires_grad)
         except Exception:
-            # What a class of the user's does not tell hides no other weight.
+            # A failing class of the user hides no other weight.
             return False
 
     def plan(self, called: Called, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
         """Return a plan of the conversion; it waits for nothing."""
-        if index is not Ellipsis and inspect(self.tensor)._is_pending:
+        if index is not Ellipsis and inspect(self.held)._is_pending:
             raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
         with _in_a_sentence(called):
             if shard == "full":
-                return plan(self.tensor, copy=copy, shard=shard)
+                return plan(self.held, copy=copy, shard=shard)
             made = plan(self._at(called, index, shard)[0], copy=copy, shard=shard)
-            facts = shard_of(inspect(self.tensor)) if shard is not None and index is not Ellipsis else None
+            facts = shard_of(inspect(self.held)) if shard is not None and index is not Ellipsis else None
             return made if facts is None else with_scope(made, facts)
 
     def to_numpy(
@@ -236,7 +216,7 @@ class TensorSource(Source):
         with _in_a_sentence(called):
             if shard == "full":
                 taken_by(index, self._shape or ())
-                array = to_numpy(self.tensor, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
+                array = to_numpy(self.held, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
                 return array if index is Ellipsis else np.asarray(array[index])
             part, turned = self._at(called, index, shard)
             array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
@@ -244,14 +224,14 @@ class TensorSource(Source):
 
     def values(self, called: Called) -> Any:
         """Return the tensor."""
-        return self.tensor
+        return self.held
 
     def stats(self, called: Called) -> TensorStats:
         """Return the statistics of all values, or of this rank's part."""
         from tensornp.core.values.stats.compute import scan
 
         # Rows and columns of a part have other numbers than those of the whole.
-        return scan(self.tensor, in_depth=not self.is_part)
+        return scan(self.held, in_depth=not self.is_part)
 
     @outside_modes
     def _at(self, called: Called, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
@@ -260,8 +240,8 @@ class TensorSource(Source):
         torch has no steps downwards: what is taken with one is taken upwards.
         """
         if index is Ellipsis:
-            return self.tensor, ()
-        part, shape = self.tensor, self._shape or ()
+            return self.held, ()
+        part, shape = self.held, self._shape or ()
         if shard is not None:
             part = _held_here(part)
             shape = tuple(part.shape)

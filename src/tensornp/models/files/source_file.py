@@ -9,10 +9,10 @@ import os
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -49,24 +49,6 @@ class Extent(NamedTuple):
     path: str
     offset: int
     nbytes: int
-
-
-class Bytes(Protocol):
-    """A file, or a compressed part of one, that can be opened."""
-
-    @property
-    def path(self) -> str:
-        """The path of the file."""
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it is read upwards, and all before a byte is read for it."""
-
-    def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return the extent of `nbytes` bytes at `offset`, or of a whole stream."""
-
-    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
-        """Open it for some reads, or to read all."""
 
 
 class ListedFile(ABC):
@@ -196,12 +178,6 @@ class OpenFile(Reader):
     def _gone(self, error: OSError) -> ChangedFileError:
         """Return the error for an open file that vanished, as on a lost share."""
         return ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}")
-
-    def give_back(self, offset: int, nbytes: int) -> None:
-        """Let the system drop these bytes from its cache, where it can be told so."""
-        if hasattr(os, "posix_fadvise"):
-            with suppress(OSError):
-                os.posix_fadvise(self._descriptor, offset, nbytes, os.POSIX_FADV_DONTNEED)
 
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):

@@ -1,15 +1,17 @@
-"""The members of a zip file, if its directory and their headers agree."""
+"""Read parts of files, and find the members of a zip file."""
 
 from __future__ import annotations
 
+import os
 import struct
 import zipfile
 from collections import Counter
 from typing import NamedTuple
 
+import numpy as np
+
 from tensornp.errors import CheckpointError, TensornpError
-from tensornp.models.files.byte_range import ByteSource, Readable, read_bytes
-from tensornp.models.files.source_file import overlapping
+from tensornp.models.files.source_file import Array, Reader, overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
@@ -32,7 +34,7 @@ class Record(NamedTuple):
     checksum: int = 0
 
 
-def records_of(source: ByteSource, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dict[str, Record]:
+def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dict[str, Record]:
     """Return the members of a zip; CheckpointError if its directory is damaged.
 
     A member begins after its own header, whose length the directory does not tell.
@@ -60,7 +62,7 @@ def _stored_nbytes(record: Record) -> int:
     return record.nbytes if record.packed_nbytes is None else record.packed_nbytes
 
 
-def _record(source: ByteSource, one: zipfile.ZipInfo, *, is_alone: bool) -> Record:
+def _record(source: ByteRange, one: zipfile.ZipInfo, *, is_alone: bool) -> Record:
     problem = _problem(one, is_alone=is_alone)
     is_outside = not 0 <= one.header_offset <= source.nbytes - _LOCAL_HEADER.size
     if problem or is_outside:
@@ -87,3 +89,63 @@ def _problem(one: zipfile.ZipInfo, *, is_alone: bool) -> str:
     if one.compress_type != zipfile.ZIP_STORED:
         return f"is compressed by method {one.compress_type}, which is not read"
     return "" if one.file_size == one.compress_size else "has two sizes"
+
+
+class ByteRange:
+    """So many bytes of a file from `first` on; `said` names them in a sentence."""
+
+    def __init__(self, there: Reader, first: int, nbytes: int, said: str) -> None:
+        self._there, self._first = there, first
+        self.nbytes, self.said = nbytes, said
+
+    def read_into(self, target: Array, offset: int) -> None:
+        """Fill a contiguous array of bytes from `offset` on; CheckpointError past the end."""
+        check_inside(self, offset, target.nbytes)
+        self._there.read_into(target, self._first + offset)
+
+
+def check_inside(source: ByteRange, offset: int, nbytes: int) -> None:
+    """Raise CheckpointError unless so many bytes from `offset` on are there."""
+    if not 0 <= offset <= source.nbytes - nbytes:
+        raise CheckpointError(f"{source.said} ends before byte {offset + nbytes:,}")
+
+
+def read_bytes(source: ByteRange, offset: int, nbytes: int) -> bytes:
+    """Return `nbytes` bytes at `offset`; raise CheckpointError past the end."""
+    check_inside(source, offset, nbytes)
+    made = np.empty(nbytes, np.uint8)
+    source.read_into(made, offset)
+    return made.tobytes()
+
+
+class Readable:
+    """File object of a byte source for `zipfile`; reads at most `max_nbytes` at once."""
+
+    def __init__(self, source: ByteRange, max_nbytes: int) -> None:
+        self._source, self._at, self._max_nbytes = source, 0, max_nbytes
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place, and return it."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.nbytes}[whence]
+        if base + offset < 0:
+            raise OSError("it begins later")
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Return so many bytes, or as many as there are."""
+        left = max(self._source.nbytes - self._at, 0)
+        nbytes = left if size is None or size < 0 else min(size, left)
+        if nbytes > self._max_nbytes:
+            raise CheckpointError(f"{self._source.said} would have a directory of {nbytes:,} bytes")
+        data = read_bytes(self._source, self._at, nbytes)
+        self._at += nbytes
+        return data

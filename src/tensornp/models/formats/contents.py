@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 class Beside(dict[str, Any]):
     """The other values of a container of weights, by name.
 
-    `of_sets` are names of elements of sets, which have no order, and `others` by name the classes of objects that are
-    no plain values, which are not looked into.
+    `others` are by name the classes of objects that are not plain values, which are not looked into.
     """
 
-    of_sets: Collection[str] = ()
     others: Mapping[str, str] = MappingProxyType({})
 
 

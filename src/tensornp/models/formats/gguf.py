@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.tensor.dtypes import stored_dtype
-from tensornp.core.values.block import BLOCK_NUMEL
+from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import CheckpointError, MissingLibraryError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in

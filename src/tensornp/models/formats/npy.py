@@ -24,10 +24,9 @@ from tensornp.core.tensor.strides import contiguous, unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.byte_range import ByteRange, Readable
-from tensornp.models.files.source_file import Bytes, Extent, ListedFile, Reader
-from tensornp.models.files.zip_directory import Record, records_of
+from tensornp.models.entries.repeated import NotListed
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
+from tensornp.models.files.zip_directory import ByteRange, Readable, Record, records_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 from tensornp.models.reading.take import Array, Shape
@@ -107,7 +106,7 @@ def _member(file: ListedFile, there: Reader, name: str, record: Record) -> Weigh
     try:
         if record.packed_nbytes is None:
             return _weight(_header(there, record.offset, record.nbytes), name, code, file)
-        packed = Deflated(file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
+        packed = Deflated(file.path, file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
         with packed.opened() as stream:
             header = _header(stream, 0, packed.nbytes)
     except CheckpointError as error:
@@ -116,7 +115,7 @@ def _member(file: ListedFile, there: Reader, name: str, record: Record) -> Weigh
     return _weight(header, name, code, packed, f"compressed {ratio:.3g} times")
 
 
-def _weight(header: NpyHeader, name: str, code: str, file: Bytes, note: str = "") -> WeightEntry:
+def _weight(header: NpyHeader, name: str, code: str, file: ListedFile, note: str = "") -> WeightEntry:
     strides = None
     if header.is_fortran and not header.problem:
         strides = unless_in_order(header.shape, contiguous(header.shape[::-1])[::-1])
@@ -178,19 +177,20 @@ def _dtype_of(dtype: np.dtype[Any]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Deflated:
+class Deflated(ListedFile):
     """A compressed member of a zip; it is read upwards."""
 
+    path: str
     file: ListedFile
     offset: int
     packed_nbytes: int
-    nbytes: int
+    inflated_nbytes: int
     checksum: int
 
     @property
-    def path(self) -> str:
-        """The path of the file."""
-        return self.file.path
+    def nbytes(self) -> int:
+        """The size of the member."""
+        return self.inflated_nbytes
 
     @property
     def is_stream(self) -> bool:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tensornp.models.formats.contents import Contents
 
 SAFETENSORS = ".safetensors"
+METADATA, ITEMS_SUFFIX = ".metadata", ".distcp"
+"""The files of torch.distributed.checkpoint: what a folder holds, and the values."""
 _NUM_READ = 64
 
 

@@ -16,21 +16,26 @@ from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.source import NoSource
-from tensornp.models.files.byte_range import ByteRange, ByteSource, read_bytes
 from tensornp.models.files.source_file import ListedFile, Reader
-from tensornp.models.files.zip_directory import MAX_DIRECTORY_NBYTES, ZIP_MAGIC, Record, records_of
+from tensornp.models.files.zip_directory import (
+    MAX_DIRECTORY_NBYTES,
+    ZIP_MAGIC,
+    ByteRange,
+    Record,
+    read_bytes,
+    records_of,
+)
 from tensornp.models.formats.contents import Beside, Contents
-from tensornp.models.names.naming import own_names
-from tensornp.models.names.quoted import part_of_storage
+from tensornp.models.names.quoted import own_names, part_of_storage
 from tensornp.models.optimizers import optimizers_in
-from tensornp.models.pickles.leaves import Leaves, OfSet, Path, names_of
+from tensornp.models.pickles.leaves import Leaves, Path, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
-from tensornp.models.quantization.quantizer import quantized
-from tensornp.models.reading.lazy_signs import AS_STORED, LazySigns
+from tensornp.models.quantization.affine import quantized
+from tensornp.models.reading.codec import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 100_000
@@ -54,7 +59,7 @@ class TorchZip(NamedTuple):
     num_constants: int
 
 
-def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip:
+def read_torch_zip(source: ByteRange, max_nbytes: int = MAX_NBYTES) -> TorchZip:
     """Return the contents of a zip of `torch.save`, whose directory and pickle may have `max_nbytes` each.
 
     Raises
@@ -65,7 +70,7 @@ def read_torch_zip(source: ByteSource, max_nbytes: int = MAX_NBYTES) -> TorchZip
     return _torch_zip_of(source, records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES)), max_nbytes)
 
 
-def _torch_zip_of(source: ByteSource, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
+def _torch_zip_of(source: ByteRange, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
     records = {name: _uncompressed(one) for name, one in members.items()}
     pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
@@ -84,7 +89,7 @@ def _torch_zip_of(source: ByteSource, members: dict[str, Record], max_nbytes: in
     return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
 
 
-def _order_of(source: ByteSource, order: Record | None) -> tuple[bool, str]:
+def _order_of(source: ByteRange, order: Record | None) -> tuple[bool, str]:
     """Return whether elements are byte-swapped, and a problem if that is not clear."""
     if order is None:
         # Before torch 2.1, all files were little-endian.
@@ -204,22 +209,19 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
             values.append(value)
     problems += map(NotListed, leaves.problems())
     entries: list[WeightEntry] = []
-    besides, of_sets, of_tensors = Beside(), set(), []
+    besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)
     for path, name, bracket, value in zip(paths, own_names(names, brackets), brackets, values, strict=True):
-        is_of_set = any(type(key) is OfSet for key in path)
         if type(value) is PickledTensor:
             code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
-            if wanted or is_of_set:
-                # torch would refuse it, or import what the file names; no number reaches into a set.
+            if wanted:
+                # torch would refuse it, or import what the file names.
                 code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
             entries.append(in_file.entry(value, name, code))
             of_tensors.append(path)
         else:
             besides[name] = value
-            if is_of_set:
-                of_sets.add(name)
-    besides.of_sets, besides.others = of_sets, {names_of(path)[0]: said for path, said in leaves.others}
+    besides.others = {names_of(path)[0]: said for path, said in leaves.others}
     optimizers, entries = optimizers_in(found.root, of_tensors, entries)
     return Contents(entries, besides, problems, optimizers)
 

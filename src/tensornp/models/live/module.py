@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.attributes import an_instance, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
-from tensornp.core.namespace.members import registered_names
-from tensornp.core.tensor.paths import Path, expression_of
+from tensornp.core.namespace.members import registered, registered_names, unregistered
+from tensornp.core.tensor.containers import leaves
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.entry import META, WeightEntry, noted, nothing
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.tensor import TensorSource, weight_of
-from tensornp.models.live.accelerate import Shelf, Shelves, shelves_of
-from tensornp.models.live.attributes import MAX_HELD, attributes_of, hides_weights, is_packed_object
-from tensornp.models.live.made import is_maybe_none
-from tensornp.models.live.parametrized import computed_by_hooks, computed_of, is_parametrized
-from tensornp.models.live.torch_ao import is_made_of_packed, is_packed, packed_of
-from tensornp.models.names.naming import own_names
-from tensornp.models.names.quoted import shown_name, shown_names
+from tensornp.models.formats.contents import Contents
+from tensornp.models.live.computed import OffloadMap, computed_weights, is_packed, offload_maps
+from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
+from tensornp.models.names.quoted import own_names, shown_name, shown_names
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
@@ -35,15 +35,13 @@ _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 class _Place(NamedTuple):
     """The place of a module: displayed names, all names, and the path.
 
-    `shelves` belong to accelerate's hooks on the module and above that have its weights. With `is_unpacked`, the
-    packed weights are listed for this module or one above.
+    `offloaded` are the maps of accelerate's hooks on the module and above that have its weights.
     """
 
     names: tuple[str, ...]
     every: tuple[str, ...]
     path: Path
-    shelves: tuple[Shelf, ...] = ()
-    is_unpacked: bool = False
+    offloaded: tuple[OffloadMap, ...] = ()
 
     @property
     def code(self) -> str:
@@ -52,7 +50,7 @@ class _Place(NamedTuple):
 
 
 @outside_modes
-def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[WeightEntry], list[str], dict[str, str]]:
+def contents_of_module(module: torch.nn.Module, expression: str) -> Contents:
     """Return the weights of a module, the problems, and each module's class by name.
 
     No code of the user runs.
@@ -61,7 +59,7 @@ def entries_of_module(module: torch.nn.Module, expression: str) -> tuple[list[We
     found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
     names = own_names([entry.name for entry, _ in found], [every for _, every in found])
     entries = [one if one.name == name else one._with_(name=name) for (one, _), name in zip(found, names, strict=True)]
-    return entries, list(_problems(walk, entries)), walk.classes
+    return Contents(entries, {}, list(_problems(walk, entries)), is_of_module=True, classes=walk.classes)
 
 
 def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
@@ -70,10 +68,6 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
             f"weights of shared modules have more than {MAX_REPEATED:,} further names; {num_skipped:,} "
             "places of shared modules are not listed"
         )
-    num_untold = sum(is_maybe_none(entry._source) for entry in entries)
-    if num_untold:
-        one, many = "a packed bias exists", f"{num_untold:,} packed biases exist"
-        yield f"only reading shows whether {one if num_untold == 1 else many}; none is counted"
     if walk.cut:
         yield NotListed(
             f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is only read in part"
@@ -82,11 +76,10 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
         said = "a module that is an attribute, or lies in a plain list or dictionary, is"
         many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
         yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
-    if packed := walk.packed():
-        are, of_it = ("is an object", "it") if len(packed) == 1 else ("are objects", "them")
-        yield NotListed(
-            f"{shown_names(packed)} {are} of torch that may hold packed weights; nothing of {of_it} is listed"
-        )
+    if walk.packed:
+        are, of_it = ("is an object", "it") if len(walk.packed) == 1 else ("are objects", "them")
+        said = f"{are} of torch that may hold packed weights; nothing of {of_it} is listed"
+        yield NotListed(f"{shown_names([*walk.packed.values()])} {said}")
     yield from map(NotListed, walk.broken)
     if walk.has_constants:
         yield NotListed("tensors that TorchScript holds as constants are not listed")
@@ -104,11 +97,9 @@ class _Walk:
         self._root = root
         self._loose: set[int] = set()
         self._hidden: dict[int, Any] = {}
-        self._packed: dict[int, str] = {}
-        self._unpacked: set[int] = set()
+        self.packed: dict[int, str] = {}
         self._seen: set[int] = set()
         self._num_repeated = 0
-        self._shelves = Shelves()
 
     def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
         """Yield each weight with its full name."""
@@ -133,38 +124,31 @@ class _Walk:
             self.classes[".".join(its_place.names)] = type(one).__name__
             stack.append((one, None))
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
-                its_place = its_place._replace(shelves=(*shelves_of(one, its_place.code), *its_place.shelves))
-            made = list(_made_entries(one, its_place))
-            if any(is_made_of_packed(entry) for entry, _ in made):
-                its_place = its_place._replace(is_unpacked=True)
-            yield from _own_entries(one, members, its_place, self._shelves)
-            yield from self._attributes(one, members, its_place)
+                its_place = its_place._replace(offloaded=(*offload_maps(one, its_place.code), *its_place.offloaded))
+            yield from _own_entries(one, members, its_place)
+            if not is_packed(one):
+                yield from self._attributes(one, members, its_place)
+                stack.extend(reversed(list(_below(one, members, its_place))))
             self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
-            yield from made
+            yield from _computed_entries(one, its_place)
             self.broken.extend(_broken(one, members, its_place))
-            stack.extend(reversed(list(_below(one, members, its_place))))
 
     def _attributes(
         self, module: Any, members: list[tuple[Any, ...]], place: _Place
     ) -> Iterator[tuple[WeightEntry, str]]:
         """Yield the tensors that the module has not registered; modules are noted."""
         known = {id(child) for _, _, child, _ in members}
-        hooked: dict[str, str] | None = None
         for step, names, brackets, value, has_code in attributes_of(module):
             if value is None:
                 self.cut.add(".".join((*place.names, *names)))
             elif is_module(value):
                 self._hidden[id(value)] = value
             elif is_packed_object(value):
-                self._packed.setdefault(id(value), ".".join((*place.names, *names)))
-                if place.is_unpacked:
-                    self._unpacked.add(id(value))
+                self.packed.setdefault(id(value), ".".join((*place.names, *names)))
             elif id(value) not in known:
                 code = expression_of((place.path, step)) + brackets if has_code else ""
                 entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
-                hooked = computed_by_hooks(module) if hooked is None else hooked
-                note = ", ".join(filter(None, ["not registered", hooked.get(names[0], "")]))
-                entry = noted(entry._with_(_saved_as=None), note)
+                entry = noted(entry._with_(_saved_as=None), "not registered")
                 if brackets:
                     self._loose.add(id(entry._source))
                 yield entry, ".".join((*place.every, *names))
@@ -178,10 +162,6 @@ class _Walk:
             (one, every) for one, every in found if id(one._source) not in self._loose or id(one.tensor) not in listed
         ]
 
-    def packed(self) -> list[str]:
-        """Return the names of objects with packed weights that are not listed."""
-        return [name for key, name in self._packed.items() if key not in self._unpacked]
-
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return the number of unregistered modules with unlisted weights."""
         left = [one for key, one in self._hidden.items() if key not in self._seen]
@@ -189,9 +169,7 @@ class _Walk:
         return sum(hides_weights(one, self._root, listed) for one in left)
 
 
-def _own_entries(
-    module: Any, members: list[tuple[Any, ...]], place: _Place, shelves: Shelves
-) -> Iterator[tuple[WeightEntry, str]]:
+def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[WeightEntry, str]]:
     passing = object.__getattribute__(module, "__dict__").get("_non_persistent_buffers_set", ())
     for name, step, child, kind in members:
         if kind == "":
@@ -201,30 +179,28 @@ def _own_entries(
         if child is None:
             yield nothing(shown, kind, code, "it is registered as None"), every
             continue
-        live = weight_of(shown, kind, child, code)
-        is_aside = bool(place.shelves) and live.location == "meta"
-        entry = shelves.entry_for(live, name, place.shelves) if is_aside else live
+        entry = weight_of(shown, kind, child, code)
+        if place.offloaded and entry.location == META:
+            entry = place.offloaded[0].weight(entry, name)
         if kind == "buffer" and name in passing:
             entry = noted(entry._with_(_saved_as=None), "not in the state dict")
         yield entry, every
 
 
-def _made_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+def _computed_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
     """Yield the weights that the module unpacks or computes on request."""
-    for is_met, source in ((is_packed, packed_of), (is_parametrized, computed_of)):
-        if is_met(module):
-            for entry in source(module, place.code):
-                saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
-                named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
-                yield named, ".".join((*place.every, entry.name))
+    for entry in computed_weights(module, place.code):
+        saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
+        named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
+        yield named, ".".join((*place.every, entry.name))
 
 
 def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
     for name, step, child, kind in members:
         if kind == "" and is_module(child):
             names = place.names if _is_wrapped(module, name) else (*place.names, name)
-            shelves = tuple(shelf.below(name) for shelf in place.shelves if shelf.reaches_below)
-            yield child, _Place(names, (*place.every, name), (place.path, step), shelves, place.is_unpacked)
+            offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
+            yield child, _Place(names, (*place.every, name), (place.path, step), offloaded)
 
 
 def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
@@ -242,7 +218,7 @@ def _is_wrapped(module: Any, name: str) -> bool:
     return name == "module" and any(issubclass(type(module), cls) for cls in _PARALLEL)
 
 
-def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> list[WeightEntry] | None:
+def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     """Return the parameters in the order of `model.parameters()`, each once.
 
     A parameter has its first name. The result is None for None; other objects raise BadRequestError.
@@ -252,7 +228,76 @@ def parameters_of(model: torch.nn.Module | None, expression: str = "model") -> l
     if not is_module(model):
         raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
     found: dict[int, WeightEntry] = {}
-    for entry in entries_of_module(model, expression)[0]:
+    for entry in contents_of_module(model, "model").entries:
         if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
-            found.setdefault(id(entry._source.tensor), entry)
+            found.setdefault(id(entry.tensor), entry)
     return list(found.values())
+
+
+MAX_HELD = 10_000
+"""Values of one attribute that are looked at."""
+_CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
+
+
+class Attribute(NamedTuple):
+    """A tensor, module or packed object in an attribute, and the steps to it.
+
+    `value` is None if a list or a dictionary has more values than are read. A member of a set has no expression.
+    """
+
+    step: Any
+    names: tuple[str, ...]
+    brackets: str
+    value: Any
+    has_code: bool = True
+
+
+def attributes_of(module: Any) -> Iterator[Attribute]:
+    """Yield tensors, modules and packed objects in the attributes of a module."""
+    for step, child in unregistered(module):
+        name = step.lstrip(".")
+        if _is_meant(child):
+            yield Attribute(step, (name,), "", child)
+        elif id(type(child)) in _CONTAINERS and not _is_plain(child):
+            found = leaves(child, (None, ""))
+            for path, leaf in islice(found, MAX_HELD):
+                if path is not None and _is_meant(leaf):
+                    steps = steps_below(path)
+                    yield Attribute(
+                        step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf, is_writable(steps)
+                    )
+            if next(found, None) is not None:
+                yield Attribute(step, (name,), "", None)
+
+
+def _is_meant(value: Any) -> bool:
+    return is_packed_object(value) or issubclass(type(value), torch.Tensor) or issubclass(type(value), torch.nn.Module)
+
+
+def is_packed_object(value: Any) -> bool:
+    """Return whether a value may hold packed weights; a scripted module does not."""
+    return type(value) is torch.ScriptObject
+
+
+def _is_plain(container: Any) -> bool:
+    """Return whether a container has numbers and texts alone, as most attributes do."""
+    values: Iterable[Any] = container.values() if isinstance(container, dict) else container
+    return PLAIN_CLASSES.issuperset(map(id, map(type, list(values))))
+
+
+def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
+    """Return whether a module has unlisted weights and does not contain `root`."""
+    waiting, seen, hides_any = [module], {id(module)}, False
+    while waiting:
+        one = waiting.pop()
+        if one is root:
+            return False
+        for _, child, kind in registered(one):
+            if kind != "":
+                hides_any = hides_any or id(child) not in listed
+            elif issubclass(type(child), torch.nn.Module) and id(child) not in seen:
+                seen.add(id(child))
+                waiting.append(child)
+        held = (found.value for found in attributes_of(one))
+        hides_any = hides_any or any(is_tensor(own) and id(own) not in listed for own in held)
+    return hides_any

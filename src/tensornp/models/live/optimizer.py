@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.containers import IN_SET, items_of, leaves
-from tensornp.core.tensor.paths import Kind, Path, expression_of, is_plain_value, root_of
-from tensornp.errors import BadRequestError
+from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.tensor import weight_of
-from tensornp.models.formats.contents import Beside
-from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
+from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.module import parameters_of
-from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
-from tensornp.models.live.unlisted import Unlisted
-from tensornp.models.names.naming import own_names
+from tensornp.models.live.steps import (
+    MAX_LEAVES,
+    Unlisted,
+    bracket_of,
+    is_walked,
+    is_writable,
+    joined,
+    key_of,
+    plain_of,
+    steps_below,
+    weights_of_leaf,
+)
+from tensornp.models.names.quoted import own_names
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
 _MAX_SAID = 100_000
 """Numbers and texts that are kept."""
 _MAX_IN_ROW = 100
 """Numbers and texts of a list or a tuple that a group has as an option."""
-_MAX_SECONDS = 0.5
-"""For which parameters are looked for among the names of a notebook."""
 _WRAPPED = ("optimizer", "_optimizer")
 """Attributes by which an optimizer holds the one that it stands for."""
 _HIDDEN = f"{STATE} and {GROUPS} of the optimizer are no attributes of its own; nothing of what it gives is listed"
 
 
 @outside_modes
-def entries_of_optimizer(
+def contents_of_optimizer(
     optimizer: Any, expression: str, model: torch.nn.Module | None, names_of: Callable[[Any], Mapping[int, str]]
-) -> tuple[list[WeightEntry], Beside, list[str]]:
+) -> Contents:
     """Return the states of an optimizer, its group settings, and the problems.
 
     Names come from the optimizer, else from `model`, else from `names_of(optimizer)`, which maps identities to names.
@@ -48,50 +51,111 @@ def entries_of_optimizer(
     """
     optimizer, expression = _keeper_of(optimizer, expression)
     attributes = object.__getattribute__(optimizer, "__dict__")
-    state, unlisted = attributes.get(STATE, {}), Unlisted()
+    state, listing, groups = attributes.get(STATE, {}), _Listing(), _groups_of(optimizer)
     for attribute, held in items_of(attributes):
         called = key_of((attribute,))
+        # Attributes that begin so are hooks.
         if called not in (STATE, GROUPS, "defaults") and not called.startswith("_optimizer_"):
-            # Those are hooks.
-            unlisted.note(called, held)
-    # Each with what it is called in a state dict, and by its place.
-    found: list[tuple[WeightEntry, tuple[str, ...], str]] = []
-    metadata = Beside()
-    groups = _groups_of(optimizer)
+            listing.unlisted.note(called, held)
     by_object: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if not by_object and not all(map(told_names, groups)):
         by_object = names_of(optimizer)
     number, is_of_all = -1, issubclass(type(optimizer), torch.optim.LBFGS)
     for i, group in enumerate(groups):
-        metadata |= _said_by(group, i)
-        found += ((entry, (), f"{GROUPS}[{i}].{key}") for entry, key in _tensors_of(group, i, expression, unlisted))
+        listing.add_options(group, i, f"{expression}.{GROUPS}[{i}]")
         told = told_names(group)
         for j, parameter in enumerate(params_of(group)):
             number += 1
-            unlisted.is_listed(parameter)
+            listing.unlisted.is_listed(parameter)
             place = f"{GROUPS}[{i}].params[{j}]"
             name = told.get(j) or by_object.get(id(parameter)) or place
             code = f"{expression}.{STATE}[{expression}.{GROUPS}[{i}]['params'][{j}]]"
             # Not by `[]`, which would give it a state; a parameter is its key by identity.
-            held = _state_at(state, parameter)
-            if len(metadata) < _MAX_SAID:
-                metadata |= _said_in(held, number)
-            device = weight_of("", "", parameter, "").location
-            own = _state_of(held, name, code, device, unlisted, is_with_first=is_of_all and number > 0)
-            found += ((entry, (f"{STATE}.{number}{tail}",), f"{STATE}.{place}{tail}") for entry, tail in own)
+            held = dict.get(state, parameter) if isinstance(state, dict) else None
+            is_empty = held is None or (issubclass(type(held), dict) and not held)
+            why = "no state yet" if is_empty else "its state has no tensor"
+            why = "the first parameter has the state of all" if is_of_all and number and is_empty else why
+            listing.add_state(
+                {} if is_empty else held, name, code, number, place, why, weight_of("", "", parameter, "").location
+            )
     known = {id(one) for group in groups for one in params_of(group)}
-    found += ((entry, (), entry.name) for entry in _others_of(state, known, expression, unlisted))
-    names = own_names([entry.name for entry, *_ in found], [every for *_, every in found])
-    entries = [
-        entry._with_(name=name, _saved_as=saved_as) for (entry, saved_as, _), name in zip(found, names, strict=True)
-    ]
-    for entry in entries:
-        unlisted.is_listed(entry.tensor)
-    metadata.others = {
-        name: cls for name, cls in unlisted.named().items() if name.startswith((f"{GROUPS}.", f"{STATE}."))
-    }
+    if isinstance(state, dict):
+        listing.add_others(((key, held) for key, held in items_of(state) if id(key) not in known), expression)
+    else:
+        listing.unlisted.note(STATE, state)
     hidden = [] if _keeps_states(attributes) else [NotListed(_HIDDEN)]
-    return entries, metadata, [*hidden, *unlisted.problems()]
+    return listing.contents(hidden)
+
+
+class _Listing:
+    """The weights of an optimizer, each with its name by its place, and its plain values."""
+
+    def __init__(self) -> None:
+        self.unlisted = Unlisted()
+        self._found: list[tuple[WeightEntry, str]] = []
+        self._metadata = Beside()
+
+    def add_options(self, group: dict[str, Any], number: int, code: str) -> None:
+        """List the options of a group: a learning rate may be a tensor."""
+        for key, value in items_of(group):
+            called = key_of((key,))
+            place = f"{GROUPS}[{number}].{called}"
+            is_row = type(value) in (tuple, list) and 0 < len(value) <= _MAX_IN_ROW and all(map(is_plain_value, value))
+            if is_row and called not in (PARAMS, NAMES):
+                self._metadata[place] = value
+            elif called not in (PARAMS, NAMES):
+                self._add(value, f"{GROUPS}.{number}.{called}", _code_of(code, key), place, place)
+
+    def add_state(self, held: Any, name: str, code: str, number: int, place: str, why: str, device: str) -> None:
+        """List the state of a parameter; it is pending without tensors, for the reason `why`."""
+        saved = f"{STATE}.{number}"
+        if not self._add(held, f"{STATE}.{name}", code, f"{STATE}.{place}", saved, saved):
+            entry = nothing(f"{STATE}.{name}", STATE, code, why, device, is_pending=True)
+            self._found.append((entry._with_(_saved_as=(saved,)), f"{STATE}.{place}"))
+
+    def add_others(self, pairs: Iterable[tuple[Any, Any]], expression: str) -> None:
+        """List the states of objects that are not parameters of a group."""
+        for key, held in pairs:
+            name = f"{STATE}.{key_of((key,))}"
+            self._add(held, name, _code_of(f"{expression}.{STATE}", key), name, name, "")
+
+    def _add(self, held: Any, name: str, code: str, place: str, plain: str, saved: str | None = None) -> bool:
+        """List an object, and return whether it has tensors; those of a state are `saved` by another name."""
+        has_tensors = False
+        for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
+            keys = steps_below(path) if path is not None else []
+            tail, value = "".join(f".{key_of(key)}" for key in keys), plain_of(leaf)
+            if is_plain_value(value):
+                if IN_SET in keys:
+                    # They have no order by which to compare them.
+                    self.unlisted.note(name + tail, set())
+                elif len(self._metadata) < _MAX_SAID:
+                    self._metadata[plain + tail] = value
+                continue
+            reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""
+            own = [*weights_of_leaf(leaf, name + tail, reached)]
+            for entry in own:
+                has_tensors = True
+                made = entry if saved is None else entry._with_(kind=STATE)
+                self._found.append((made._with_(_saved_as=(saved + tail,) if saved else ()), place + tail))
+            if not own and not is_walked(leaf, len(keys)):
+                self.unlisted.note(name + tail, leaf)
+        return has_tensors
+
+    def contents(self, problems: Sequence[str]) -> Contents:
+        """Return everything that was listed, with unique names."""
+        names = own_names([entry.name for entry, _ in self._found], [place for _, place in self._found])
+        entries = [entry._with_(name=name) for (entry, _), name in zip(self._found, names, strict=True)]
+        for entry in entries:
+            self.unlisted.is_listed(entry.tensor)
+        begins = (f"{GROUPS}.", f"{STATE}.")
+        self._metadata.others = {name: cls for name, cls in self.unlisted.named().items() if name.startswith(begins)}
+        return Contents(entries, self._metadata, [*problems, *self.unlisted.problems()])
+
+
+def _code_of(code: str, key: Any) -> str:
+    """Return the expression of a key, "" if no code is written for it."""
+    return code + bracket_of((key,)) if is_writable([(key,)]) else ""
 
 
 def _keeps_states(own: Mapping[str, Any]) -> bool:
@@ -120,161 +184,18 @@ def parameters_in(optimizer: Any) -> list[Any]:
     return [one for group in _groups_of(optimizer) for one in params_of(group)]
 
 
-class Reached:
-    """The paths from a namespace to the parameters of optimizers, searched once."""
-
-    def __init__(self, optimizers: Sequence[Any], namespace: Mapping[str, Any]) -> None:
-        self._optimizers, self._namespace = optimizers, namespace
-
-    def names_of(self, optimizer: Any) -> dict[int, str]:
-        """Return parameter names by identity, in the module with all or in a namespace."""
-        wanted = {id(one) for one in parameters_in(optimizer)}
-        paths, modules = self._found
-        whole = next((names for names in modules.values() if wanted <= names.keys()), None)
-        return whole if whole is not None else {key: paths[key] for key in wanted & paths.keys()}
-
-    @cached_property
-    def _found(self) -> tuple[dict[int, str], dict[str, dict[int, str]]]:
-        """Return the path of each parameter, and the parameter names of each module."""
-        each = [{id(one) for one in parameters_in(optimizer)} for optimizer in self._optimizers]
-        wanted = set[int]().union(*each)
-        # Optimizers and schedulers reach them as well, by no name of their own.
-        others = {name: value for name, value in self._namespace.items() if not _is_of_training(value)}
-        paths: dict[int, Path] = {}
-        modules: dict[str, dict[int, str]] = {}
-
-        def visit(tensor: Any, kind: Kind, path: Path) -> bool:
-            if id(tensor) in wanted and kind == "parameter":
-                paths.setdefault(id(tensor), path)
-                root = root_of(path)
-                module: Any = others.get(root)
-                if root not in modules and issubclass(type(module), torch.nn.Module):
-                    modules[root] = {id(entry.tensor): entry.name for entry in parameters_of(module) or ()}
-                    return all(any(own <= names.keys() for names in modules.values()) for own in each)
-            return len(paths) == len(wanted)
-
-        Search(others, _MAX_SECONDS, visit, besides=self._optimizers)
-        return _first_expressions(paths, others), modules
-
-
-def _first_expressions(paths: Mapping[int, Path], namespace: Mapping[str, Any]) -> dict[int, str]:
-    """Return the expression of each path; parameters have the module's first name."""
-    found = {key: expression_of(path) for key, path in paths.items()}
-    # Those that lead to many parameters are looked up once, the outermost first.
-    modules: dict[int, bool] = {}
-    for path in paths.values():
-        for above in reversed([*_prefixes_of(path)]):
-            if id(above) not in modules:
-                module = _looked_up(above, namespace)
-                modules[id(above)] = issubclass(type(module), torch.nn.Module)
-                firsts = parameters_of(module, expression_of(above)) if modules[id(above)] else None
-                found |= {id(one.tensor): one.code for one in firsts or () if id(one.tensor) in found}
-            if modules[id(above)]:
-                break
+def names_in(optimizer: Any, modules: Iterable[tuple[str, Any]]) -> dict[int, str]:
+    """Return parameter names by identity: in the first module that has all of them, else in all modules."""
+    wanted = {id(one) for one in parameters_in(optimizer)}
+    found: dict[int, str] = {}
+    for name, module in modules:
+        own = {id(one.tensor): one.name for one in parameters_of(module) or ()}
+        if wanted <= own.keys():
+            return own
+        found = {key: joined(name, called) for key, called in own.items() if key in wanted} | found
     return found
 
 
-def _prefixes_of(path: Path) -> Iterator[Path]:
-    while path[0] is not None:
-        path = path[0]
-        yield path
-
-
-def _looked_up(path: Path, namespace: Mapping[str, Any]) -> Any:
-    try:
-        return look_up(expression_of(path), namespace)
-    except BadRequestError:
-        return None
-
-
-def _is_of_training(value: Any) -> bool:
-    return any(issubclass(type(value), cls) for cls in (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler))
-
-
-def _state_at(state: Any, parameter: Any) -> Any:
-    return dict.get(state, parameter) if isinstance(state, dict) else None
-
-
-def _state_of(
-    state: Any, name: str, code: str, device: str, unlisted: Unlisted, *, is_with_first: bool
-) -> Iterator[tuple[WeightEntry, str]]:
-    if state is None or (issubclass(type(state), dict) and not state):
-        why = "the first parameter has the state of all" if is_with_first else "no state yet"
-        yield nothing(f"{STATE}.{name}", "state", code, why, device, is_pending=True), ""
-        return
-    has_tensors = False
-    for entry, tail in _weights_in(state, f"{STATE}.{name}", code, unlisted):
-        has_tensors = True
-        yield entry._with_(kind=STATE), tail
-    if not has_tensors:
-        yield nothing(f"{STATE}.{name}", "state", code, "its state has no tensor", device, is_pending=True), ""
-
-
-def _others_of(state: Any, known: Set[int], expression: str, unlisted: Unlisted) -> Iterator[WeightEntry]:
-    """Yield states of objects that are not parameters of a group."""
-    if not issubclass(type(state), dict):
-        unlisted.note(STATE, state)
-        return
-    for key, held in items_of(state):
-        if id(key) not in known:
-            name, code = _placed(f"{STATE}.", f"{expression}.{STATE}", key)
-            yield from (entry._with_(kind=STATE) for entry, _ in _weights_in(held, name, code, unlisted))
-
-
-def _tensors_of(
-    group: dict[str, Any], number: int, expression: str, unlisted: Unlisted
-) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield other tensors of a group, such as a learning rate, with saved names."""
-    for key, value in items_of(group):
-        if not is_plain_value(value) and value is not group.get(PARAMS):
-            name, code = _placed(f"{GROUPS}.{number}.", f"{expression}.{GROUPS}[{number}]", key)
-            for entry, tail in _weights_in(value, name, code, unlisted):
-                yield entry, f"{key_of((key,))}{tail}"
-
-
-def _placed(name: str, code: str, key: Any) -> tuple[str, str]:
-    """Return the name and expression for a key, an empty expression without code."""
-    step = (key,)
-    return name + key_of(step), code + bracket_of(step) if is_writable([step]) else ""
-
-
-def _weights_in(held: Any, name: str, code: str, unlisted: Unlisted) -> Iterator[tuple[WeightEntry, str]]:
-    """Yield the weights in an object with the rest of their names."""
-    for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
-        keys = steps_below(path) if path is not None else []
-        tail = "".join(f".{key_of(key)}" for key in keys)
-        reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""
-        is_plain = is_plain_value(plain_of(leaf))
-        own = () if is_plain else [*weights_of_leaf(leaf, name + tail, reached)]
-        yield from ((entry, tail) for entry in own)
-        if is_plain and IN_SET in keys:
-            # They have no order by which to compare them.
-            unlisted.note(name + tail, set())
-        elif not (own or is_plain or is_walked(leaf, len(keys))):
-            unlisted.note(name + tail, leaf)
-
-
-def _said_in(state: Any, number: int) -> dict[str, Any]:
-    """Return numbers and texts of a parameter's state by saved name, such as a step."""
-    items = items_of(state) if issubclass(type(state), dict) else ()
-    return {name: value for key, held in items for name, value in _plain_in(held, f"{STATE}.{number}.{key_of((key,))}")}
-
-
-def _said_by(group: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return the settings of a group except tensors: ``param_groups[0].lr``."""
-    said: dict[str, Any] = {}
-    for key, value in items_of(group):
-        called = key_of((key,))
-        name = f"{GROUPS}[{number}].{called}"
-        is_row = type(value) in (tuple, list) and 0 < len(value) <= _MAX_IN_ROW and all(map(is_plain_value, value))
-        if called not in (PARAMS, NAMES):
-            said |= {name: value} if is_row else dict(_plain_in(value, name))
-    return said
-
-
-def _plain_in(held: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the numbers and texts in an object with their names."""
-    for path, leaf in islice(leaves(held, (None, "")), _MAX_SAID):
-        keys, plain = steps_below(path) if path is not None else [], plain_of(leaf)
-        if is_plain_value(plain) and IN_SET not in keys:
-            yield name + "".join(f".{key_of(key)}" for key in keys), plain
+def modules_in(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names of modules and the modules."""
+    yield from ((name, value) for name, value in namespace.items() if issubclass(type(value), torch.nn.Module))

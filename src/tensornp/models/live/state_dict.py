@@ -6,7 +6,7 @@ Tensors are in them, and modules, optimizers and storages, of which all is liste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,19 +14,31 @@ import torch
 
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.tensor.containers import LEAVES, Shared, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.formats.contents import Beside, Contents
-from tensornp.models.live.holders import Holders, is_holder, is_module, is_own
-from tensornp.models.live.leaf import MAX_LEAVES, is_walked, plain_of, weights_of_leaf
-from tensornp.models.live.module import MAX_REPEATED
-from tensornp.models.live.steps import bracket_of, is_writable, joined, key_of, parts_of, steps_below
-from tensornp.models.live.unlisted import Unlisted
-from tensornp.models.names.naming import own_names
+from tensornp.models.entries.repeated import NotListed
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.formats.contents import Beside, Contents, problem_of_part
+from tensornp.models.live.module import MAX_REPEATED, contents_of_module
+from tensornp.models.live.optimizer import contents_of_optimizer, modules_in, names_in
+from tensornp.models.live.steps import (
+    MAX_LEAVES,
+    Unlisted,
+    bracket_of,
+    is_walked,
+    is_writable,
+    joined,
+    key_of,
+    parts_of,
+    plain_of,
+    steps_below,
+    weights_of_leaf,
+)
+from tensornp.models.names.quoted import own_names
 from tensornp.models.optimizers import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
@@ -65,28 +77,23 @@ def contents_of_tree(
     namespace. What may hold more, and of which nothing is listed, is named among the problems.
     """
     found, problems = _found(tree, expression)
-    others = [one for one in found if not _is_usual(one.what)]
-    modules = [(one.name, one.what) for one in others if is_module(one.what)]
-    optimizers = [one.what for one in others if issubclass(type(one.what), torch.optim.Optimizer)]
-    holders, unlisted = Holders(modules, optimizers, model, namespace), Unlisted()
+    modules = [(one.name, one.what) for one in found if is_module(one.what)]
+    holders, unlisted = Holders(modules, model, namespace), Unlisted()
     parts = parts_of(expression)
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]
     # Two ways to the same name: what tells them apart are the brackets.
     names = own_names(*_names_of(listed))
     entries: list[WeightEntry] = []
-    alone: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
     for (one, leaf), name in zip(listed, names, strict=True):
         if type(one) is WeightEntry:
             entries.append(one if one.name == name else one._with_(name=name))
-            is_alone = _is_usual(leaf.what) or not is_holder(leaf.what)
-            alone += entries[-1:] if is_alone or type(leaf.what) is WeightEntry else ()
-            # Of an optimizer that is saved, each state has its own.
-            keys.append(leaf.keys if is_alone else [])
+            # Each state of a live optimizer has its own names.
+            keys.append(leaf.keys if _is_usual(leaf.what) or not is_holder(leaf.what) else [])
         elif len(besides) < MAX_SAID:
             besides[name] = one
-    saved, entries = optimizers_in(tree, map(_keys_of, keys), entries)
+    saved, entries = optimizers_in(tree, (tuple(map(_key_alone, some)) for some in keys), entries)
     beside = Beside(besides | holders.said)
     beside.others = unlisted.named() | holders.others
     problems = [*problems, *holders.problems(), *unlisted.problems()]
@@ -120,7 +127,8 @@ def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Ite
                 unlisted.note(name, what)
             return
     unlisted.is_listed(what)
-    has_code = is_writable(leaf.keys) or (not is_usual and is_own(what))
+    # Explorers and weights know their expressions.
+    has_code = is_writable(leaf.keys) or issubclass(type(what), (WeightsExplorer, WeightEntry))
     for one in found:
         if not is_usual and one._source.held is not None:
             unlisted.is_listed(one._source.held)
@@ -141,19 +149,12 @@ def has_weights(obj: Any) -> bool:
 def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     """Return the first leaves of a tree, and problems if more are left out."""
     found: list[_Leaf] = []
-    times: dict[int, int] = {}
     num_besides = 0
     shared = Shared(MAX_REPEATED)
     every = leaves(tree, (None, expression), shared=shared)
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
-        if not _is_usual(leaf):
-            # Of lists that hold a shared one twice, each, there are 2**depth ways to it.
-            earlier = times.get(id(leaf), 0)
-            times[id(leaf)] = earlier + 1
-            if earlier >= _most_names_of(leaf):
-                continue
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
@@ -164,21 +165,95 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     return found, [*map(NotListed, problems)]
 
 
-def _most_names_of(leaf: Any) -> int:
-    """Return the number of names that an object may have."""
-    if is_holder(leaf):
-        # The first, those after it, and one by which it is known that there are more.
-        return MAX_REPEATED + 2
-    return MAX_LEAVES if is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf) else 1
-
-
-def _keys_of(steps: list[Any]) -> tuple[Any, ...]:
-    """Return the keys and indices of steps, None for keys with their own hash."""
-    return tuple(map(_key_alone, steps))
-
-
 def _key_alone(step: Any) -> Any:
+    """Return the key or index of a step, None for a key with its own hash."""
     if type(step) is tuple:
         return step[0] if is_number_or_name(step[0]) else None
     found = _INDEX.fullmatch(step)
     return int(found[1]) if found else None
+
+
+_HOLDERS = (torch.nn.Module, torch.optim.Optimizer, WeightsExplorer, WeightEntry)
+
+
+def is_holder(obj: Any) -> bool:
+    """Return whether an object has weights of its own."""
+    return any([issubclass(type(obj), base) for base in _HOLDERS])
+
+
+class Holders:
+    """Lists the weights of holders below their names, and collects their metadata.
+
+    Attributes
+    ----------
+    said, others : dict
+        What optimizers say of their groups, and explorers besides weights, and the classes of what is not looked into.
+    classes : dict
+        By the name of a module, its class.
+    has_module : bool
+        Whether one was a module.
+    """
+
+    def __init__(
+        self,
+        modules: Sequence[tuple[str, torch.nn.Module]],
+        model: torch.nn.Module | None,
+        namespace: Mapping[str, Any],
+    ) -> None:
+        self.said: dict[str, Any] = {}
+        self.others: dict[str, str] = {}
+        self.classes: dict[str, str] = {}
+        self.has_module = False
+        self._modules, self._model, self._namespace = modules, model, namespace
+        self._problems: list[str] = []
+        self._seen: set[int] = set()
+        self._num_repeated, self._is_cut = 0, False
+
+    def entries(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
+        """Return an object's weights, named below `name`; repeated objects up to a limit."""
+        if id(holder) in self._seen and self._num_repeated >= MAX_REPEATED:
+            self._is_cut = True
+            return []
+        found = self._listed(name, code, holder)
+        self._num_repeated += max(len(found), 1) if id(holder) in self._seen else 0
+        self._seen.add(id(holder))
+        return found
+
+    def problems(self) -> list[str]:
+        """Return the problems of all holders."""
+        if not self._is_cut:
+            return self._problems
+        said = (
+            f"weights of shared modules have more than {MAX_REPEATED:,} further names; other places of shared modules "
+            "are not listed"
+        )
+        return [*self._problems, said]
+
+    def _listed(self, name: str, code: str, holder: Any) -> list[WeightEntry]:
+        if issubclass(type(holder), WeightEntry):
+            return [holder._with_(name=name, tied_to=(), related=())]
+        is_optimizer = issubclass(type(holder), torch.optim.Optimizer)
+        if is_module(holder):
+            found = contents_of_module(holder, code)
+        elif is_optimizer:
+            found = contents_of_optimizer(holder, code, self._model, self._names_of)
+        else:
+            own = holder.metadata, holder.problems, (), holder.is_of_module, holder.classes
+            found = Contents(list(holder.values()), *own)
+        self.has_module = self.has_module or found.is_of_module
+        self.said |= {joined(name, key): one for key, one in found.metadata.items()}
+        self.others |= {joined(name, key): cls for key, cls in getattr(found.metadata, "others", {}).items()}
+        self.classes |= {joined(name, key): one for key, one in found.classes.items()}
+        self._problems += (problem_of_part(name, one) for one in found.problems)
+        # The names of an optimizer's states in a state dict are known without the keys above.
+        return [one._with_(name=joined(name, one.name)) if is_optimizer else _below(name, one) for one in found.entries]
+
+    def _names_of(self, optimizer: Any) -> Mapping[int, str]:
+        """Return the names of an optimizer's parameters by identity: in the container, else in the namespace."""
+        return names_in(optimizer, self._modules) or names_in(optimizer, modules_in(self._namespace))
+
+
+def _below(name: str, entry: WeightEntry) -> WeightEntry:
+    is_kept = entry.kind == "state" or not entry._saved_as
+    saved_as = entry._saved_as if is_kept else tuple(joined(name, one) for one in entry._saved_as or ())
+    return entry._with_(name=joined(name, entry.name), tied_to=(), related=(), _saved_as=saved_as)

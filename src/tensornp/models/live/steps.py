@@ -1,14 +1,27 @@
-"""Convert steps into a container to parts of names and of expressions."""
+"""Name the objects in a container: names, expressions, weights, and what is not looked into."""
 
 from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable
+import types
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tensornp.core.tensor.containers import IN_SET
-from tensornp.core.tensor.paths import Path, is_plain_tuple, key_text, steps_of, tuple_text
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.tensor.containers import IN_SET, MAX_DEPTH, is_container, is_seen, leaves
+from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, is_plain_tuple, key_text, steps_of, tuple_text
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.models.entries.array import array_weight
+from tensornp.models.entries.entry import WeightEntry, noted, nothing
+from tensornp.models.entries.repeated import NotListed
+from tensornp.models.entries.tensor import kind_of, weight_of
+from tensornp.models.names.quoted import MAX_INSIDE, cut
 
 _MAX_BITS = 1000
 """Bits of an integer that is written out."""
@@ -92,3 +105,83 @@ def _written(key: Any) -> str:
     if issubclass(type(key), str):
         return repr(str.__str__(key))
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)
+
+
+MAX_LEAVES = 5_000_000
+"""Values of one container that are looked at: some seconds."""
+_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
+"""By identity: a metaclass of the user's may compute hashes and equality."""
+_MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
+
+
+def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
+    """Yield the weight for an object in a container, if it is one."""
+    if is_tensor_like(what):
+        yield weight_of(name, kind_of(what), what, code)
+    elif issubclass(type(what), np.ma.MaskedArray):
+        yield nothing(name, "array", code, _MASKED, "cpu")
+    elif is_array(what):
+        yield array_weight(name, what, code)
+    elif is_storage(what):
+        try:
+            entry = weight_of(name, "tensor", tensor_of(what), code_of_tensor(what, code))
+        except Exception:
+            # It is freed, or elsewhere.
+            return
+        yield noted(entry, type(what).__name__)
+
+
+def plain_of(what: Any) -> Any:
+    """Return a NumPy number as a plain value, torch's dtypes and devices as text."""
+    cls = type(what)
+    if id(cls) in _OF_TORCH:
+        return str(what)
+    return np.generic.item(what) if issubclass(cls, np.generic) and cls.__module__ == "numpy" else what
+
+
+def is_walked(leaf: Any, depth: int) -> bool:
+    """Return whether a container hides nothing, as it is empty or contains itself."""
+    return depth < MAX_DEPTH and is_container(leaf) and is_seen(leaf)
+
+
+MAX_NAMED = 1000
+"""Objects with a class in the metadata."""
+_MAX_SAID = 4
+_HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+
+
+class Unlisted:
+    """Objects of a container without listed weights."""
+
+    def __init__(self) -> None:
+        self._noted: list[tuple[str, Any]] = []
+        self._listed: set[int] = set()
+
+    def note(self, name: str, obj: Any) -> None:
+        """Take an object by its name."""
+        self._noted.append((name, obj))
+
+    def is_listed(self, obj: Any) -> None:
+        """Note that the weights of an object are listed."""
+        self._listed.add(id(obj))
+
+    def named(self) -> dict[str, str]:
+        """Return the class of each object, by its name, of the first that were taken."""
+        return {name: type(obj).__name__ for name, obj in self._noted[:MAX_NAMED]}
+
+    def _is_known(self, obj: Any) -> bool:
+        cls = type(obj)
+        return id(obj) in self._listed or id(cls) in PLAIN_CLASSES or issubclass(cls, _HOLD_NONE)
+
+    def problems(self) -> list[str]:
+        """Return a problem that names the objects that may hold weights, if any."""
+        named = [
+            f"{cut(name, MAX_INSIDE)} ({type(one).__name__})"
+            for name, one in self._noted
+            if not all(self._is_known(leaf) for _, leaf in leaves(one))
+        ]
+        if not named:
+            return []
+        verb = "was" if len(named) == 1 else "were"
+        said = ", ".join(named[:_MAX_SAID]) + ", …" * (len(named) > _MAX_SAID)
+        return [NotListed(f"{counted(len(named), 'object')} {verb} not looked into: {said}")]

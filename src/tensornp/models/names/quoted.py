@@ -1,10 +1,11 @@
-"""Quote names in sentences: short, without control characters."""
+"""Quote names in sentences, and make the names of weights unique."""
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import count, islice
 
 from tensornp.core.lowlevel.text import format_nbytes, legible
 
@@ -73,3 +74,20 @@ def _num_alike(one: str, other: str) -> int:
     """Return in how many characters two begin alike."""
     both = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))
+
+
+def own_names(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return unique names: repeated ones come from `others`, numbered if needed."""
+    times = Counter(names)
+    found = [name if times[name] == 1 else other for name, other in zip(names, others, strict=True)]
+    taken = {name for name in names if times[name] == 1}
+    numbers: dict[str, count[int]] = {}
+    for i, name in enumerate(found):
+        if times[names[i]] == 1:
+            continue
+        unlike = name
+        while unlike in taken:
+            unlike = f"{name} ({next(numbers.setdefault(name, count(2)))})"
+        taken.add(unlike)
+        found[i] = unlike
+    return found

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tensornp.errors import CheckpointError
+from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.address import Address, Place
+from tensornp.models.entries.repeated import NotListed
+from tensornp.models.files.address import AbsentError, Address, Place
 from tensornp.models.files.listed import listed
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import Format, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
-from tensornp.models.opening.config import UNREADABLE, config_beside
+from tensornp.models.opening import lora as adapters
 from tensornp.models.opening.lora import has_halves
-from tensornp.models.quantization.layouts import may_have_meaning, with_meaning
+from tensornp.models.quantization.layouts import GPTQ_CONFIG, may_have_meaning, with_meaning
 from tensornp.models.storage.relations import relate
 
 _MAX_PARTS = 100_000
@@ -119,7 +121,6 @@ def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str =
     if not any(isinstance(one, Beside) and (one or one.others) for one in (first, second)):
         return both
     made, own, more = Beside(both), *(one if isinstance(one, Beside) else Beside() for one in (first, second))
-    made.of_sets = {*own.of_sets, *(prefix + name for name in more.of_sets)}
     made.others = {**own.others, **{prefix + name: cls for name, cls in more.others.items()}}
     return made
 
@@ -140,3 +141,44 @@ def _in_several(entries: list[WeightEntry]) -> list[str]:
     times = Counter(entry.name for entry in entries)
     several = [(name, count) for name, count in times.items() if count > 1]
     return [NotListed(f"{shown_name(name)} is in {count} files, and listed of the last") for name, count in several]
+
+
+UNREADABLE = (CheckpointError, ChangedFileError)
+"""What one file raises, and hides no other."""
+CONFIG = "config.json"
+_OF_GPTQ = f"{GPTQ_CONFIG}.json"
+_MAX_JSON_NBYTES = 100_000_000
+
+
+def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
+    """Return the configurations in a folder by name, and the problems.
+
+    The file of AutoGPTQ is only read if the model's configuration does not describe the quantization.
+    """
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for name in (CONFIG, _OF_GPTQ, adapters.CONFIG):
+        if name == _OF_GPTQ and "quantization_config" in found.get("config", {}):
+            continue
+        path = folder / name
+        try:
+            found[name.removesuffix(".json")] = json_in(path)
+        except UNREADABLE as error:
+            is_there = not isinstance(error, AbsentError) if isinstance(path, Address) else os.path.lexists(path)
+            problems += [str(error)] if is_there else []
+    return found, problems
+
+
+def json_in(path: Place) -> dict[str, Any]:
+    """Return the mapping in a file of JSON; CheckpointError if it has none."""
+    with listed(path) as file:
+        if file.nbytes > _MAX_JSON_NBYTES:
+            raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
+        text = file.read(0, file.nbytes)
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        raise CheckpointError(f"{str(path)!r} is not valid JSON") from None
+    if not isinstance(told, dict):
+        raise CheckpointError(f"{str(path)!r} holds no mapping")
+    return told

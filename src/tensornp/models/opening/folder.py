@@ -12,17 +12,21 @@ from itertools import islice
 from pathlib import Path
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.not_listed import NotListed, NotOfModule
-from tensornp.models.files.address import Place
-from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
-from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.formats.table import SAFETENSORS, model_suffixes
+from tensornp.models.entries.repeated import NotListed, NotOfModule
+from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
-from tensornp.models.opening.config import UNREADABLE
-from tensornp.models.opening.files import are_of_one_whole, below, open_file, open_parts, parts_among, with_more
+from tensornp.models.opening.files import (
+    UNREADABLE,
+    are_of_one_whole,
+    below,
+    open_file,
+    open_parts,
+    parts_among,
+    with_more,
+)
 from tensornp.models.opening.index import is_index, open_index
-from tensornp.models.opening.offload_index import open_offload_folder
+from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, open_offload_folder
 
 _MAX_FOLDERS = 5_000
 _TORCH = ".bin"
@@ -105,6 +109,8 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
 def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
     """Return the model in the files of a folder and the files read, None without any."""
     if METADATA in names:
+        from tensornp.models.formats.dcp.checkpoint import open_dcp
+
         return open_dcp(folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
@@ -146,15 +152,6 @@ def _several(folder: Path, names: list[str]) -> CheckpointError:
 def _open_index(folder: Path, name: str) -> tuple[Contents, list[str]]:
     found = open_index(folder / name)
     return found, [Path(os.path.relpath(folder / one.location, folder)).as_posix() for one in found.entries]
-
-
-def open_dcp(folder: Place) -> Contents:
-    """Return the contents of a folder of torch.distributed.checkpoint."""
-    from tensornp.models.formats.dcp.checkpoint import Checkpoint
-
-    found = Checkpoint(folder)
-    problems = [*found.problems, *problems_of(found.unread())]
-    return Contents(found.entries, found.values, problems, found.optimizers)
 
 
 def _joined(found: dict[str, Contents]) -> Contents:

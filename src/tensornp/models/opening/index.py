@@ -9,15 +9,14 @@ from typing import Any
 
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.address import Place, why_outside
 from tensornp.models.formats.contents import Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import sharded_suffixes
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.opening.config import UNREADABLE, config_beside, json_in
-from tensornp.models.opening.files import read_part
+from tensornp.models.opening.files import UNREADABLE, config_beside, json_in, read_part
 from tensornp.models.quantization.layouts import with_meaning
-from tensornp.models.storage.totals import stored_in_files
+from tensornp.models.storage.relations import stored_in_files
 
 _MAX_NBYTES = 2**63
 """More than any disk has."""

@@ -14,14 +14,13 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import AbsentError, Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.dcp.names import ITEMS_SUFFIX, METADATA
-from tensornp.models.formats.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.formats.table import SAFETENSORS
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.files import open_file
 from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.lora import with_pairs
+from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.quantization.layouts import with_packed
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _open(there: Place) -> Contents:
 
         return open_folder(there)
     if there.name == METADATA:
-        from tensornp.models.opening.folder import open_dcp
+        from tensornp.models.formats.dcp.checkpoint import open_dcp
 
         return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
@@ -142,7 +141,7 @@ def _open(there: Place) -> Contents:
         return open_index(there)
     if isinstance(there, Path):
         if there.name == OFFLOAD_INDEX:
-            from tensornp.models.opening.offload_index import open_offload_folder
+            from tensornp.models.opening.offloaded import open_offload_folder
 
             return open_offload_folder(there.parent)
         if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):

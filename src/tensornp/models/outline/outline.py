@@ -9,9 +9,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.repeated import not_counted
+from tensornp.models.entries.repeated import is_counter, not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, num_keys, tree_of

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensornp.models.entries.counter import is_counter
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.repeated import is_counter
 from tensornp.models.outline.columns import figure_columns
 from tensornp.models.outline.outline import Outline
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.tensor.paths import is_plain_value, key_text
-from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.reader import Function, Opaque, PickledSet
 from tensornp.models.pickles.torch_pickle import (
     MAX_NAME,
@@ -32,7 +30,6 @@ _MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key in a name."""
 _TABLES = ("_parameters", "_buffers", "_modules")
-_MAX_SAID = 5
 _MAX_OTHERS = 1000
 _MANY_NUMBERS = 16
 """Numbers of a tuple that are listed; the states of random number generators have hundreds."""
@@ -40,13 +37,7 @@ _ARRAYS = ("_reconstruct", "_frombuffer")
 _TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
 
 Path = tuple[Any, ...]
-_Children = Iterator[tuple[Path, Any, str]]
-
-
-class OfSet(int):
-    """The number of an element of a set, which no index reaches."""
-
-    __slots__ = ()
+_Children = Iterator[tuple[Path, Any, bool]]
 
 
 class NotBuilt(NamedTuple):
@@ -71,22 +62,21 @@ class Leaves:
     def __init__(self, root: Any) -> None:
         self.others: list[tuple[Path, str]] = []
         self._root = root
-        self._hidden: Counter[str] = Counter()
-        self._num_storages = self._num_arrays = 0
+        self._num_hidden = self._num_storages = self._num_arrays = 0
         self._is_cut = self._is_deep = self._is_repeated = False
 
     def __iter__(self) -> Iterator[tuple[Path, Any]]:
-        """Yield each path and value; `NotBuilt` stands for an array."""
+        """Yield each path and value; `NotBuilt` stands for an array or a set."""
         num = num_again = 0
         met: set[int] = set()
         above: set[int] = set()
-        levels: list[tuple[_Children, int, bool]] = [(iter([((), self._root, "")]), 0, False)]
+        levels: list[tuple[_Children, int, bool]] = [(iter([((), self._root, False)]), 0, False)]
         while levels:
             children, own, is_again = levels[-1]
             num_again += is_again
             is_over = num_again > _MAX_AGAIN and is_again
             self._is_repeated |= is_over
-            path, value, hidden = next(children, _END) if not is_over else _END
+            path, value, is_hidden = next(children, _END) if not is_over else _END
             if path is None:
                 above.discard(own)
                 levels.pop()
@@ -97,34 +87,33 @@ class Leaves:
                 return
             leaf = _leaf_of(value)
             if leaf is not _NO_LEAF:
-                if not hidden:
+                if not is_hidden:
                     yield path, leaf
-                elif type(leaf) is PickledTensor:
-                    self._hidden[hidden] += 1
+                self._num_hidden += is_hidden and type(leaf) is PickledTensor
             elif len(levels) > _MAX_DEPTH:
                 self._is_deep = True
             elif id(value) not in above:
-                self._note(path, value, hidden)
-                if is_array(value) and not hidden:
+                self._note(path, value, is_hidden)
+                if _is_opaque(value) and not is_hidden:
                     yield path, NotBuilt(words_of(value))
-                levels.append((_children(path, value, hidden), id(value), is_again or id(value) in met))
+                levels.append((_children(path, value, is_hidden), id(value), is_again or id(value) in met))
                 met.add(id(value))
                 above.add(id(value))
 
-    def _note(self, path: Path, value: Any, hidden: str) -> None:
+    def _note(self, path: Path, value: Any, is_hidden: bool) -> None:
         self._num_storages += type(value) is Storage
         self._num_arrays += is_array(value)
         is_object = type(value) is Function or (type(value) is Opaque and value.state is None and not value.items)
-        if is_object and not hidden and len(self.others) < _MAX_OTHERS:
+        if is_object and not is_hidden and len(self.others) < _MAX_OTHERS:
             self.others.append((path, ".".join(class_of(value))))
 
     def problems(self) -> Iterator[str]:
         """Yield a sentence for each kind of value that is not listed."""
-        said = self._hidden.most_common(_MAX_SAID)
-        for why, num in said:
-            yield f"{num:,} tensors {why} are not listed" if num > 1 else f"a tensor {why} is not listed"
-        if left := sum(self._hidden.values()) - sum(num for _, num in said):
-            yield f"{left:,} more tensors are not listed, since they lie in other objects"
+        if num := self._num_hidden:
+            is_one = num == 1
+            are, lie = ("is", "lies") if is_one else ("are", "lie")
+            said = f"that {lie} in sets, arrays or objects of other classes"
+            yield f"{counted(num, 'tensor')} {said} {are} not listed"
         if self._num_storages:
             yield f"storages without a tensor are not listed; it has {self._num_storages:,}"
         if self._num_arrays:
@@ -137,7 +126,7 @@ class Leaves:
             yield "some values are reached in endlessly many ways, and not listed by each"
 
 
-_END: Any = (None, None, "")
+_END: Any = (None, None, False)
 _NO_LEAF = object()
 
 
@@ -147,13 +136,20 @@ def is_array(value: Any) -> bool:
     return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
 
 
+def _is_opaque(value: Any) -> bool:
+    """Return whether a value is an array or a set, whose parts are not listed."""
+    return type(value) is PickledSet or is_array(value)
+
+
 def words_of(value: Any) -> str:
-    """Return words for an array, a dtype, a tensor or many numbers; else an empty text."""
+    """Return words for an array, a set, a dtype, a tensor or many numbers; else an empty text."""
     if type(value) is PickledTensor:
         return f"{value.dtype_name} tensor of shape {value.shape}"
     if type(value) is tuple:
         is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
         return f"tuple of {len(value):,} numbers" if is_long else ""
+    if type(value) is PickledSet:
+        return f"set of {counted(len(value), 'value')}"
     if is_array(value):
         facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
         # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
@@ -188,44 +184,39 @@ def _leaf_of(value: Any) -> Any:
         return value
     if type(value) is Function:
         return word_of_torch(value) or _NO_LEAF
-    words = words_of(value) if not is_array(value) else ""
+    words = words_of(value) if not _is_opaque(value) else ""
     return NotBuilt(words) if words else _NO_LEAF
 
 
-def _children(path: Path, value: Any, hidden: str) -> _Children:
-    """Yield path and value of each part of a container or an object, and why a part is not listed."""
+def _children(path: Path, value: Any, is_hidden: bool) -> _Children:
+    """Yield path and value of each part of a container or an object, and whether it is not listed."""
     if type(value) is not Opaque:
-        yield from _listed(path, _pairs(value), hidden)
+        yield from _listed(path, _pairs(value), is_hidden or type(value) is PickledSet)
     elif type(value.state) is dict and "_parameters" in value.state:
         for name in _TABLES:
-            yield from _listed(path, _pairs(value.state.get(name)), hidden)
+            yield from _listed(path, _pairs(value.state.get(name)), is_hidden)
         for key, one in _pairs(value.state):
             if key not in _TABLES and not is_plain_value(one):
-                is_own = type(one) is PickledTensor
-                yield (*path, key), one, hidden or ("" if is_own else "in other attributes of modules")
+                yield (*path, key), one, is_hidden or type(one) is not PickledTensor
     else:
-        named = shown_name(".".join(class_of(value)))
-        why = "in NumPy arrays" if is_array(value) else "" if value.is_new else f"given to {named}"
-        yield from _listed(path, enumerate(value.args), hidden or why)
-        yield from _listed(path, chain(value.items.items(), enumerate(value.appended)), hidden)
-        hidden = hidden or ("in NumPy arrays" if is_array(value) else "")
+        is_hidden = is_hidden or is_array(value)
+        yield from _listed(path, enumerate(value.args), is_hidden or not value.is_new)
+        yield from _listed(path, chain(value.items.items(), enumerate(value.appended)), is_hidden)
         if type(value.state) in (dict, list, tuple):
-            yield from _listed(path, _pairs(value.state), hidden)
+            yield from _listed(path, _pairs(value.state), is_hidden)
         elif value.state is not None:
-            yield path, value.state, hidden
+            yield path, value.state, is_hidden
 
 
-def _listed(path: Path, pairs: Iterable[tuple[Any, Any]], hidden: str) -> _Children:
+def _listed(path: Path, pairs: Iterable[tuple[Any, Any]], is_hidden: bool) -> _Children:
     for key, value in pairs:
-        yield (*path, key) if not hidden else path, value, hidden
+        yield (*path, key) if not is_hidden else path, value, is_hidden
 
 
 def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
     if type(value) is dict:
         return value.items()
-    if type(value) is PickledSet:
-        return ((OfSet(i), one) for i, one in enumerate(value))
-    return enumerate(value) if type(value) in (list, tuple) else ()
+    return enumerate(value) if type(value) in (list, tuple, PickledSet) else ()
 
 
 def shown_key(key: Any) -> str:
@@ -237,7 +228,7 @@ def shown_key(key: Any) -> str:
         return str(key.what)
     if type(key) in (str, Opaque):
         return key if type(key) is str else "<key>"
-    return key_text(int(key) if type(key) is OfSet else key)
+    return key_text(key)
 
 
 def names_of(path: Path) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from tensornp.models.pickles.reader import (
     mapping_of,
     read_pickle,
 )
-from tensornp.models.reading.lazy_signs import AS_STORED, LazyBits, why_not_applied
+from tensornp.models.reading.codec import AS_STORED, LazyBits, why_not_applied
 
 MAX_NAME = 60
 """Characters of a word of the file that is shown."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.block import BLOCK_NUMEL
+from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.reading.codec import VALUES, Codec
 from tensornp.models.reading.take import Array, Ranges, Shape

@@ -1,5 +1,1 @@
-"""Reading stored elements: indexing, decoding, signs.
-
-In: an index, a shape and strides. Out: ranges of bytes, boxes of indices, and the statistics that are still known.
-No format is known here. Start with `selection.py`.
-"""
+"""Read stored elements: indexing and signs. Start with `take.py`."""

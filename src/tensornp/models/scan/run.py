@@ -20,7 +20,7 @@ from tensornp.models.entries.stored import StoredSource
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.progress import Progress
 from tensornp.models.scan.table import ScanTable
-from tensornp.models.storage.totals import identity_of
+from tensornp.models.storage.relations import identity_of
 
 _Found = tuple[WeightEntry, TensorStats | str]
 _MAX_WAITING = 32
@@ -172,7 +172,6 @@ def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> 
         except (Exception, CancelledError) as error:
             why = _words_of(error)
         told.add(entry.nbytes / len(futures))
-    source.give_back()
     return entry, why or source.put_together(tallies)
 
 

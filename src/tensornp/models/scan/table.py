@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import html_of, mime_of
@@ -14,11 +15,11 @@ from tensornp.core.values.scopes import ALL, SHARD, shards_told
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.repeated import same_elements_as
+from tensornp.models.entries.repeated import is_counter, same_elements_as
 from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.outline.fold import folded
 from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 from tensornp.models.scan.frame import frame_of
-from tensornp.models.scan.siblings import Odd, odd_ones
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
 _MAX_NAMED = 3
@@ -194,3 +195,43 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def __repr__(self) -> str:
         return f"<ScanTable of {', '.join(self.told())}>"
+
+
+_MIN_WEIGHTS = 4
+"""Of fewer, none is odd: there are no three others that agree."""
+_MIN_TIMES = 4
+
+
+class Odd(NamedTuple):
+    """A weight with an outlying norm, and the other norms.
+
+    `times` is the ratio to their median, and `greatest` is the largest of them.
+    """
+
+    name: str
+    norm: float
+    times: float
+    greatest: float
+    num_others: int
+
+
+def odd_one(norms: Mapping[str, float]) -> Odd | None:
+    """Return the weight of a fold with an outlying norm, if any."""
+    if len(norms) < _MIN_WEIGHTS:
+        return None
+    *others, top = sorted(norms, key=norms.__getitem__)
+    usual = median(norms[name] for name in others)
+    # Beside zeros, whatever is not zero would be; and of two there is no one.
+    if not 0 < _MIN_TIMES * usual <= norms[top] or norms[others[-1]] >= _MIN_TIMES * usual:
+        return None
+    return Odd(top, norms[top], norms[top] / usual, norms[others[-1]], len(others))
+
+
+def odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, Odd]:
+    """Return the weights with outlying norms among the others of their fold."""
+    found = (
+        odd_one({one.name: norms[one.name] for one in row.entries if one.name in norms})
+        for row in folded(entries)
+        if not is_counter(row.entries[0])
+    )
+    return {one.name: one for one in found if one is not None}

@@ -1,5 +1,1 @@
-"""Which weights lie in the same bytes, and how much all of them take.
-
-In: entries. Out: totals that count each byte once, and relations: tied, the same elements, views of one storage.
-Start with `totals.py`.
-"""
+"""Find weights in the same bytes, and count each byte once."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.repeated import not_counted
-from tensornp.models.explorer import Spread, Totals, WeightsExplorer
+from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import Column, columns, shares_of
@@ -85,11 +85,11 @@ def _is_loud(problem: str) -> TypeGuard[WantedImport]:
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals, spread = explorer.totals, explorer.spread
     parameters, nbytes = explorer.told_parameters(totals.parameters), explorer.told_nbytes(totals.nbytes)
-    here = spread.parameters_here if spread else totals.parameters
+    here = spread[0] if spread else totals.parameters
     stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored not in (here, 0) else ""
     if spread:
         parameters += on_this_rank(f"{here:,}")
-        nbytes = format_nbytes(spread.nbytes_of_all) + on_this_rank(format_nbytes(explorer.nbytes_here))
+        nbytes = format_nbytes(spread[1]) + on_this_rank(format_nbytes(explorer.nbytes_here))
     own_class = explorer.classes.get("", "")
     said = [
         cut_inside(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
@@ -183,7 +183,7 @@ def _value(value: object) -> str:
     return cut(value if isinstance(value, str) else str(value), _MAX_VALUE)
 
 
-def totals_document(totals: Totals | Spread) -> Document:
+def totals_document(totals: Totals) -> Document:
     """Return a line for each number, by the name of its attribute."""
     text = "\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items())
     return printed(text)

@@ -119,14 +119,9 @@ def extremes(figures: Iterable[Figures]) -> str:
 
 def norm_of(figures: Figures | None) -> float | None:
     """Return a norm, or the largest magnitude if squares leave float32; None if it was not taken."""
-    if figures is None or (math.isnan(figures.sum) and not figures.has_nan):
+    if figures is None or (math.isnan(figures.norm) and not figures.has_nan):
         return None
-    return max(abs(figures.min), abs(figures.max)) if _is_beyond(figures) else figures.norm
-
-
-def _is_beyond(figures: Figures) -> bool:
-    """Return whether the norm is at least the largest magnitude, and not known."""
-    return math.isnan(figures.norm) and not figures.has_nan
+    return max(abs(figures.min), abs(figures.max)) if figures.is_norm_beyond else figures.norm
 
 
 def greatest_norm(figures: Iterable[Figures]) -> str:
@@ -135,7 +130,7 @@ def greatest_norm(figures: Iterable[Figures]) -> str:
     norms = [norm for one in figures if (norm := norm_of(one)) is not None]
     if not norms or any(map(math.isnan, norms)):
         return "nan" if norms else ""
-    if any(map(_is_beyond, figures)):
+    if any(one.is_norm_beyond for one in figures):
         return f"≥{at_a_glance(max(norms))}"
     return ("≤" if len(set(map(at_a_glance, norms))) > 1 else "") + at_a_glance(max(norms))
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensornp.core.lowlevel.text import counted, format_number
-from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap
-from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap, Limits
 from tensornp.render.pictures.palette import NAMES
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

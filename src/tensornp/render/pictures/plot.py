@@ -14,8 +14,7 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.shards import Runs, nth, num_of
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
-from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap, Limits, limits
 from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram

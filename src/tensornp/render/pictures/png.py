@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap
-from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap, Limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 

@@ -24,7 +24,7 @@ def drift_document(drift: Drift) -> Document:
         (
             Heading(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
             Lines((unread,)),
-            silent_lines(drift._answers.silent_told),
+            silent_lines(drift.answers.silent_lines),
             Table(("name", "what"), tuple(rows)),
             Lines((more,)),
         )

@@ -30,7 +30,7 @@ def rank_stats_document(stats: RankStats) -> Document:
         (
             Heading(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
             *(Alarm(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
-            silent_lines(stats._silent_told),
+            silent_lines(stats.answers.silent_lines),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )
     )

@@ -3,58 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
-from itertools import islice
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.fold import folded
-from tensornp.processes.asking import ranks_text
 from tensornp.processes.merged import OnRanks, RankWeights
-from tensornp.render.layout.document import Alarm, Both, Document, Lines
-from tensornp.render.layout.style import ALARM_TEXT, HEADING
+from tensornp.render.layout.document import Alarm, Document, Heading, Lines
 from tensornp.render.layout.table import said_once
 from tensornp.render.models.weights import MAX_ROWS, table_of
 
 _CURE = "ask for a part of them, such as .weights('model.layers[0]')"
-_IN_HEADING = 2
 _MAX_LINES = 10
 _MAX_LINE = 400
 
 
 def rank_weights_document(weights: RankWeights) -> Document:
-    """Return agreements, differences and silent ranks over a table."""
+    """Return differences and silent ranks over a table."""
     table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
-    found = [cut(one, _MAX_LINE) for one in islice(weights.differences(), _MAX_LINES + 1)]
-    head = " · ".join([cut(weights.expression, MAX_SHOWN), weights.told])
-    beside = "".join(f" · {one}" for one in [*_sizes(weights), *said_once(common, is_whole=True)])
-    in_heading = found if len(found) <= _IN_HEADING and weights.agree else []
-    lines = [] if in_heading else found
+    differences = [cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items()]
+    head = [cut(weights.expression, MAX_SHOWN), weights.told, *_sizes(weights), *said_once(common, is_whole=True)]
+    more = f"… and {len(differences) - _MAX_LINES:,} more" if len(differences) > _MAX_LINES else ""
     return Document(
         (
-            _heading(head, in_heading, beside),
-            *(Alarm(one) if weights.agree else Lines((one,)) for one in lines[:_MAX_LINES]),
-            Lines(("… and more",) if len(found) > _MAX_LINES else ()),
-            silent_lines(weights._answers.silent_told),
+            Heading(" · ".join(head)),
+            *map(Alarm, differences[:_MAX_LINES]),
+            Lines((more,)),
+            silent_lines(weights.answers.silent_lines),
             table,
             Lines((rest,)),
         )
     )
 
 
-def _heading(head: str, differences: list[str], beside: str) -> Both:
-    said = "".join(f"; {one}" for one in differences)
-    alarms = "".join(f' <span style="{ALARM_TEXT}">{escape(one)}</span>' for one in differences)
-    return Both(head + said + beside, f'<div style="{HEADING}">{escape(head)}{alarms}{escape(beside)}</div>')
-
-
 def _sizes(weights: RankWeights) -> Iterator[str]:
     """Yield the number of elements and the bytes of all ranks and of each."""
-    if len(weights.groups) == 1:
-        yield counted(weights.groups[0].parameters, "element")
-    held = [nbytes for group in weights.groups for nbytes in group.nbytes]
+    if len(set(weights.num_parameters.values())) == 1:
+        yield counted(next(iter(weights.num_parameters.values())), "element")
+    held = list(weights.nbytes.values())
     if held:
         low, high = format_nbytes(min(held)), format_nbytes(max(held))
         each = f"{low} on each rank" if low == high else f"{low} to {high} on a rank"
@@ -64,12 +51,9 @@ def _sizes(weights: RankWeights) -> Iterator[str]:
 def _entry(one: OnRanks) -> WeightEntry:
     """Return a weight as the table of weights shows it."""
     facts = one.facts
-    here = f"on {ranks_text(one.ranks)}" if one.lacking else ""
-    others = [rank for _, ranks in one.variants[1:] for rank in ranks]
-    other = f"different on {ranks_text(others)}" if others else ""
     return WeightEntry(
         one.name, facts.kind, facts.shape, facts.dtype, facts.nbytes, NoSource(facts.device), "",
-        ", ".join(filter(None, (facts.layout, here, other))), tied_to=(facts.tied_to,) if facts.tied_to else (),
+        ", ".join(filter(None, (facts.layout, one.note))), tied_to=(facts.tied_to,) if facts.tied_to else (),
     )  # fmt: skip
 
 

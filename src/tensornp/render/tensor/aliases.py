@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ class MemoryLine:
 @once_for_each_card
 def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
-    lines = list(_lines(alias for alias in around.aliases if _is_news(alias)))
+    lines = _lines([alias for alias in around.aliases if _is_news(alias)])
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
     lines += [MemoryLine(text, ()) for text in (around.left_out,) if text]
     return tuple(lines)
@@ -78,16 +78,15 @@ def stopped_text(around: Surroundings) -> str:
     return f"{around.stopped}; tnp.aliases(t) searches longer" if around.stopped else ""
 
 
-def _lines(aliases: Iterable[Alias]) -> Iterator[MemoryLine]:
-    aliases = list(aliases)
-    if not aliases:
-        return
-    for words, relations in _GROUPS:
+def _lines(aliases: Sequence[Alias]) -> list[MemoryLine]:
+    lines: list[MemoryLine] = []
+    for words, relations in _GROUPS if aliases else ():
         group = [alias for alias in aliases if alias.relation in relations]
         if group:
             left_out = len(group) - MAX_NAMES
             rest = f" and {left_out:,} more" if left_out > 0 else ""
-            yield MemoryLine(words, tuple(map(_named, group[:MAX_NAMES])), rest)
+            lines.append(MemoryLine(words, tuple(map(_named, group[:MAX_NAMES])), rest))
+    return lines
 
 
 def aliases_document(aliases: Aliases) -> Document:

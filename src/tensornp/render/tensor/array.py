@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensornp.core.lowlevel.text import format_nbytes
-from tensornp.core.summary.array import ArraySummary
+from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.render.layout.document import Both, Document, Lines
 from tensornp.render.layout.style import CARD

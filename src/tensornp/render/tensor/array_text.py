@@ -37,7 +37,7 @@ def folded_text(text: str, max_height: int) -> FoldedText:
     """Return a text with what is past so many lines folded, unless that is too little; nothing for 0."""
     lines = tuple(text.split("\n"))
     hidden = lines[max_height:] if max_height else ()
-    num_more = sum(bool(line.strip()) for line in hidden)
+    num_more = sum([bool(line.strip()) for line in hidden])
     if num_more < MIN_FOLDED:
         return FoldedText(lines)
     num_plain = max(max_height - len(PALER), 0)
@@ -57,7 +57,7 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
     ]
     shown = "\n".join([_marked((line,), words) for line in folded.shown] + paler)
     # What scrolls can be reached by keyboard.
-    is_wide = any(len(line) > MAX_UNSCROLLED_WIDTH for line in text.splitlines())
+    is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
     pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{shown}</pre>'
     if not folded.folded:

@@ -8,7 +8,7 @@ from html import escape
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.core.lowlevel.unsharded import GATHERED
+from tensornp.core.lowlevel.torch_private import GATHERED
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -61,7 +61,8 @@ def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     around = summary.surroundings
     calm = (*_identity(info), *_grad(info, around), memory_badge(summary), *_hazards(summary), *_peculiarities(info))
     badges = (*_not_finite(summary), *calm)
-    return (*(one for one in badges if one.tone == "alarm"), *(one for one in badges if one.tone != "alarm"))
+    alarms = [one for one in badges if one.tone == "alarm"]
+    return (*alarms, *[one for one in badges if one.tone != "alarm"]) if alarms else badges
 
 
 def _not_finite(summary: TensorSummary) -> Iterator[Badge]:
@@ -103,7 +104,8 @@ def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
     """Yield what autograd knows of a tensor; nothing of integers, which it never tracks."""
     if is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer:
         badge = _tracked(info, around)
-        yield from (badge,) if badge is not None else ()
+        if badge is not None:
+            yield badge
 
 
 def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:

@@ -21,10 +21,10 @@ def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
 
     Of the array, so many lines are printed, or all for 0.
     """
-    badges = " | ".join(badge.text for badge in badges_of(summary))
+    badges = " | ".join([badge.text for badge in badges_of(summary)])
     around, is_row = summary.surroundings, summary.has_values_in_row
     figures = [stats_line_text(summary.stats, summary.info)] if summary.stats is not None and not is_row else []
-    facts = [*(line.text for line in memory_lines(around)), *([stopped_text(around)] if around.stopped else [])]
+    facts = [*[line.text for line in memory_lines(around)], *([stopped_text(around)] if around.stopped else [])]
     if summary.preview is None:
         return "\n".join([badges, *facts, summary.refusal, *filter(None, figures)])
     note = [f"({summary.preview.note})"] if summary.preview.note else []

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tensornp.core.memory.changes import Cause, Change
-from tensornp.core.memory.fingerprint import ALL_BLOCKS
+from tensornp.core.memory.changes import ALL_BLOCKS, Cause, Change
 
 
 class _Words(NamedTuple):

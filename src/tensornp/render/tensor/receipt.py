@@ -38,13 +38,13 @@ def receipt_of(summary: TensorSummary) -> Receipt:
     plan, around = summary.plan, summary.surroundings
     # What the reason and the notes say already is not said again.
     told = {warning.casefold() for warning in plan.warnings} if plan is not None else set()
-    sentences = tuple(
+    sentences = [
         f"{badge.text} – {badge.title}"
         for badge in badges_of(summary)
         if badge.kind != "memory" and badge.title.removesuffix(".").casefold() not in told
-    )
+    ]
     if summary.stats is not None and not summary.has_values_in_row:
-        sentences += (figures_sentence(summary.stats),)
+        sentences.append(figures_sentence(summary.stats))
     if plan is None:
         return Receipt(summary.mode, "", (summary.refusal, *sentences))
     return _receipt(plan, statements(plan.code, around.expression), *folded_lines(around), *sentences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.summary.comparison import ComparisonSummary
+from tensornp.core.summary.stats import ComparisonSummary
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.render.layout.document import Alarm, Both, Document, Pictures, headed
 from tensornp.render.layout.table import Table, TableRow

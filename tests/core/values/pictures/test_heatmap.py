@@ -7,7 +7,6 @@ import math
 import tracemalloc
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -113,26 +112,6 @@ def test_nan_wins_over_infinity_and_plus_over_minus():
     assert built(np.array([[-np.inf, 1e300]]), max_width=1).flags.tolist() == [[NEGINF]]
 
 
-def test_few_elements_have_a_pixel_each():
-    """As they are."""
-    plane = np.array([[1.0, -2.0], [0.0, -0.0]])
-    found = built(plane)
-    assert_same(found, plane, np.zeros((2, 2)))
-    assert found.elements_per_pixel == 1
-    assert not found.is_tiled
-
-
-def test_cells_cover_each_element_once():
-    """The last ones what is left; every other pixel as much as its neighbour."""
-    found = built(np.zeros((1000, 257), np.uint8))
-    assert found.cell == (6, 2)
-    assert found.elements_per_pixel == 12
-    covered = np.zeros(found.shape, int)
-    for at in np.ndindex(found.flags.shape):
-        covered[cell_of(found, at)] += 1
-    assert (covered == 1).all()
-
-
 def test_what_was_not_read_or_is_hidden_shows_nothing():
     """A scan that was stopped, or a mask: no colour is made up."""
     builder = HeatmapBuilder((4, 3))
@@ -141,14 +120,6 @@ def test_what_was_not_read_or_is_hidden_shows_nothing():
     assert found.flags.tolist() == [[NOTHING] * 3, [FINITE, NOTHING, FINITE], [NOTHING] * 3, [NOTHING] * 3]
     assert np.isnan(found.values[found.flags == NOTHING]).all()
     assert found.values[1, 2] == 3
-
-
-@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)])
-def test_a_plane_without_elements_has_no_pixels(shape):
-    """And no warning."""
-    found = built(np.zeros(shape))
-    assert found.flags.size == 0
-    assert not found.is_signed
 
 
 def test_memory_is_bounded_by_the_picture_and_a_block():
@@ -161,11 +132,3 @@ def test_memory_is_bounded_by_the_picture_and_a_block():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < block.nbytes
-
-
-def test_blocks_are_only_read():
-    """A read-only block of any strides will do."""
-    plane = np.arange(600.0).reshape(20, 30)[::-1].T
-    plane.flags.writeable = False
-    found = built(plane, max_height=7, max_width=3)
-    assert_same(found, *brute_force(plane, found))

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensornp.core.values.pictures.heatmap import HeatmapBuilder
-from tensornp.core.values.pictures.limits import Limits, limits
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder, Limits, limits
 
 NUMBERS = st.lists(st.floats(width=32) | st.sampled_from([0.0, 1.0, -1.0]), min_size=1, max_size=60)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strategies import converted, modulus, tensors
 from unchanged import unchanged
 
-from tensornp.core.values.block import blocks_of
+from tensornp.core.tensor.strides import blocks_of
 from tensornp.core.values.pictures import planes
 from tensornp.core.values.pictures.heatmap import NAN, HeatmapBuilder
 from tensornp.core.values.pictures.planes import SIDE, overview_of

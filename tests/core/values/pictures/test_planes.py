@@ -83,16 +83,6 @@ def test_what_is_masked_is_drawn_as_nothing():
     assert plane_map(array).heatmap.flags[0, 1] == NOTHING
 
 
-def test_the_figure_is_of_the_object_interface():
-    """No pyplot, and nothing kept."""
-    figure = tnp.plot(torch.randn(30, 40))
-    assert type(figure).__mro__[1].__name__ == "Figure"
-    assert len(figure.axes) == 3
-    assert len(tnp.plot(tnp.stats(torch.randn(9))).axes) == 1
-    with pytest.raises(tnp.BadRequestError, match="leads to no plane"):
-        tnp.plot(torch.zeros(3, 4, 5), index=(9,))
-
-
 @pytest.mark.parametrize("index", ["ab", "", 1.5, True, "1"])
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (3, 4, 4), (2, 3, 4, 4)])
 def test_what_is_no_index_is_refused(shape, index):

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.pictures.heatmap import NOTHING, HeatmapBuilder
-from tensornp.core.values.pictures.tiles import grid_of, tiled, tiles_of
+from tensornp.core.values.pictures.image_layout import tiles_of
 
 SHAPES = st.lists(st.integers(0, 5), max_size=5).map(tuple)
 
@@ -53,30 +52,3 @@ def test_an_index_that_leads_nowhere_is_refused(shape, index):
     """It names the shape and what would do."""
     with pytest.raises(tnp.BadRequestError, match=r"leads (to no plane|nowhere)"):
         tiles_of(shape, index)
-
-
-def test_a_grid_looks_like_a_square():
-    """Of wide planes few stand side by side."""
-    assert grid_of(64, (5, 5)) == (8, 8)
-    assert grid_of(4, (1, 99)) == (4, 1)
-    assert grid_of(4, (99, 1)) == (1, 4)
-    assert grid_of(0, (5, 5)) == (0, 0)
-
-
-def test_tiles_lie_in_order_with_nothing_between_them():
-    """Each pixel of each plane is where the grid says; the data is signed if all of it together is."""
-    planes = [np.full((2, 3), float(i - 1)) for i in range(3)]
-    heatmaps = []
-    for plane in planes:
-        builder = HeatmapBuilder(plane.shape)
-        builder.add(plane)
-        heatmaps.append(builder.finish())
-    found = tiled(heatmaps, (2, 2))
-    assert found.flags.shape == (5, 7)
-    np.testing.assert_array_equal(found.values[:2, :3], planes[0])
-    np.testing.assert_array_equal(found.values[:2, 4:], planes[1])
-    np.testing.assert_array_equal(found.values[3:, :3], planes[2])
-    assert (found.flags[2] == NOTHING).all() and (found.flags[:, 3] == NOTHING).all()
-    assert (found.flags[3:, 4:] == NOTHING).all()
-    assert found.is_signed and found.is_tiled
-    assert not tiled(heatmaps[1:], (1, 2)).is_signed

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tensornp.core.values.shown.digits import DIGITS, column_texts
+from tensornp.core.values.shown.window_values import DIGITS, column_texts
 
 FLOATS = st.sampled_from([np.float16, np.float32, np.float64]).flatmap(
     lambda dtype: arrays(dtype, st.tuples(st.integers(1, 5), st.integers(1, 5)))
@@ -63,17 +63,3 @@ def test_a_text_is_near_the_number(table):
 def test_columns_are_short_and_even(column, texts):
     """The decimals are those of the largest, as far as they say anything; what they cannot show has an exponent."""
     assert column_texts(np.array(column), 1, 4) == texts
-
-
-def test_columns_of_about_one_size_have_the_same_decimals():
-    """And one that is far smaller has its own."""
-    table = np.array([[0.7123456, 0.09123456, 0.00123456]])
-    assert column_texts(table.reshape(-1), 3, 4) == ["0.7123", "0.0912", "0.001235"]
-
-
-def test_integers_and_bools_are_whole_and_hidden_ones_are_dashes():
-    """Complex numbers have the decimals of the larger part."""
-    assert column_texts(np.array([123456789, -5]), 1, 4) == ["123456789", "-5"]
-    assert column_texts(np.array([True, False]), 2, 4) == ["True", "False"]
-    assert column_texts(np.ma.MaskedArray([1.0, 5e9], [False, True]), 1, 4) == ["1", "--"]
-    assert column_texts(np.array([0.5 - 0.25j, 1 / 3]), 1, 4) == ["0.5000−0.25j", "0.3333+0j"]

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.shown.typed_index import expression_of, index_text, parse_index
-from tensornp.core.values.shown.window import window_of
+from tensornp.core.values.shown.window import expression_of, index_text, parse_index, window_of
 
 SHAPE = (4, 5, 6)
 ENDS = st.none() | st.integers(-8, 8)
@@ -64,13 +63,6 @@ def test_what_is_not_there_is_said(text, says):
         parse_index(text, SHAPE)
 
 
-def test_an_empty_axis_has_no_index_but_can_be_taken_whole():
-    """Its slice holds all that there is: nothing."""
-    assert parse_index(":", (0, 2)) == (slice(0, 0), slice(0, 2))
-    with pytest.raises(tnp.BadRequestError, match="no element"):
-        parse_index("0", (0, 2))
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 9), max_size=4).map(tuple), st.data())
 def test_the_expression_gives_what_is_seen(shape, data):
@@ -84,8 +76,3 @@ def test_the_expression_gives_what_is_seen(shape, data):
         expected = np.moveaxis(expected, axes, (-2, -1)).reshape(window.num_rows, window.num_columns)
     for value in (array, torch.from_numpy(array)):
         np.testing.assert_array_equal(np.asarray(eval(expression_of("x", window), {"x": value})), expected)
-
-
-def test_one_axis_too_many_is_one():
-    with pytest.raises(tnp.BadRequestError, match="names 1 axis of an array that has 0"):
-        parse_index("0", ())

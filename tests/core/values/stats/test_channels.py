@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from tensornp.core.tensor.strides import order_of
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.compute import scan
 
@@ -74,31 +73,6 @@ def test_nothing_is_told_where_norms_say_nothing():
     for tensor in (torch.ones(100), torch.zeros(100, 100), torch.eye(100, dtype=torch.int32), torch.tensor(1.0)):
         assert scan(tensor, in_depth=True).channels == ()
     assert scan(torch.eye(100)[:, :50], in_depth=False).channels == ()
-
-
-def test_gaps_and_repeats_have_no_order():
-    """Those are read in another way, and no channels are told."""
-    assert order_of((3, 4), (4, 1)) == (0, 1)
-    assert order_of((3, 4), (1, 3)) == (1, 0)
-    assert order_of((3, 4), (8, 1)) is None
-    assert order_of((3, 4), (0, 1)) is None
-    assert scan(torch.eye(100)[:, ::2], in_depth=True).channels == ()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-@pytest.mark.parametrize("unit", [1.0, 1e-21, 1e-30, 1e19, 1e30])
-def test_ratios_are_right_at_any_size(dtype, unit):
-    """Squares of such numbers are too small or too large for a float32: neither hides a channel, nor makes one up."""
-    values = torch.rand(64, 65, generator=torch.Generator().manual_seed(0)) + 1
-    values[3] /= 1000
-    values[5] *= 5000
-    values[7] = 0
-    scaled = (values.double() * unit).to(getattr(torch, dtype))
-    rows, *columns = scan(scaled, in_depth=True).channels
-    by_numpy = expected(scaled.double().numpy() / unit, 0)
-    assert (rows.num_dead, rows.dead, rows.num_outliers) == (1, (7,), 1)
-    assert rows.outliers == ((5, pytest.approx(by_numpy.outliers[0][1], rel=1e-4)),)
-    assert not columns
 
 
 def test_what_no_float_can_square_is_not_told_and_not_dead():

@@ -53,22 +53,6 @@ def test_a_cell_holds_its_part_of_each_bin(counts, data, num_cells, exponent):
         assert found[0] == sum(counts)
 
 
-@pytest.mark.parametrize("num_bins", [1, 3, 7, 24, 48, 64, 63])
-def test_even_bins_have_their_counts_as_cells(num_bins):
-    """To the last bit, also where edges are rounded; an empty bin gets nothing from its neighbours."""
-    counts = np.arange(num_bins) % 3 * 10**12
-    edges = np.linspace(-0.1, 0.7, num_bins + 1)
-    assert histogram(counts, edges).cells(num_bins).tolist() == counts.tolist()
-    wide = histogram(counts, edges).cells(5 * num_bins)
-    assert (wide.reshape(num_bins, 5) > 0).all(axis=1).tolist() == (counts > 0).tolist()
-    assert not wide.reshape(num_bins, 5)[counts == 0].any()
-
-
-def test_one_value_fills_all_cells():
-    """It has no width of its own."""
-    assert histogram([12], [3.0, 3.0]).cells(4).tolist() == [3, 3, 3, 3]
-
-
 @pytest.mark.parametrize("scale", [5e-324, 1e-310, 1.0, 1.5e308])
 def test_bins_are_parted_alike_at_any_scale(scale):
     """From the least to the greatest, also where their difference is larger than any float, or their half is none."""
@@ -103,17 +87,6 @@ def test_histograms_are_put_together(parts):
     for edge, below in zip(found.edges[1:-1], np.cumsum(found.counts), strict=False):
         assert abs(below - np.count_nonzero(numbers < edge)) <= slack
     assert put_together([]) is None
-
-
-def test_equal_histograms_put_together_have_their_shape():
-    """What is one number throughout stays in one bin."""
-    one = histogram([1] * 32 + [3] * 32, np.linspace(-1, 1, 65))
-    found = put_together([one, one, one])
-    assert found.counts.tolist() == (3 * one.counts).tolist()
-    assert np.allclose(found.edges, one.edges)
-    mixed = put_together([one, histogram([7], [0.5, 0.5])])
-    assert mixed.counts.sum() == 128 + 7
-    assert (mixed.counts - one.counts).max() == 7
 
 
 @pytest.mark.parametrize("sign", [-1, 1])

@@ -11,8 +11,6 @@ from accelerator import needs_card, register
 from child import in_fork
 
 import tensornp as tnp
-from tensornp.core.summary.card import summarize
-from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.sources import nbytes_unasked
@@ -47,18 +45,6 @@ def test_figures_are_those_on_the_host():
         check_same(values(getattr(torch, name)))
     check_same(values()[:, ::2])
     check_same(values().T)
-
-
-@needs_card
-@in_fork
-def test_a_card_leaves_the_device_alone():
-    """No statistics unasked: only what is printed is read."""
-    ledger = register()
-    t = values().to("card")
-    ledger.clear()
-    summary = summarize(t, DisplayOptions())
-    assert summary.stats is None
-    assert ledger.to_host < 2000
 
 
 @pytest.mark.parametrize(

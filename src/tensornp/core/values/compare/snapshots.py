@@ -11,11 +11,19 @@ import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
-from tensornp.core.memory.fingerprint import BLOCK_NBYTES, Fingerprint, fingerprint_of_array
+from tensornp.core.memory.changes import (
+    BLOCK_NBYTES,
+    Change,
+    Fingerprint,
+    Snapshot,
+    change_between,
+    facts_between,
+    fingerprint_of_array,
+    take_snapshot,
+)
 from tensornp.core.memory.footprint import has_left, origin_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.compare.differing import Difference, rows_and_delta
+from tensornp.core.values.compare.numbers import Difference, rows_and_delta
 from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import figures_of, modulus_of
 

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, resolve
-from tensornp.core.values.compare.numbers import (
-    differing,
-    of_one_kind,
-    plain_number,
-    shown_alike,
-    sizes_of_change,
-)
+from tensornp.core.values.compare.numbers import differing, of_one_kind, plain_number, shown_alike, sizes_of_change
 
 Array = np.ndarray[Any, Any]
 _BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()

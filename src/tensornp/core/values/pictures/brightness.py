@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.text import counted, format_number, quoted
-from tensornp.core.values.pictures.limits import Limits
+from tensornp.core.values.pictures.heatmap import Limits
 from tensornp.errors import BadRequestError
 
 _ROUNDED = 1e-5
@@ -23,12 +23,7 @@ Values = np.ndarray[Any, Any]
 class Asked:
     """The conversion that the caller requests.
 
-    Attributes
-    ----------
-    mean, std : float or sequence of float, optional
-        What was subtracted from each channel, and by what it was divided after that.
-    bounds : tuple of float, optional
-        The values that are black and white.
+    Channels were normalized by `mean` and `std`; the values `bounds` are black and white.
     """
 
     mean: Numbers | None = None
@@ -45,16 +40,8 @@ class Asked:
 class Bright:
     """Values as they are shown.
 
-    Attributes
-    ----------
-    pixels : numpy.ndarray
-        uint8, of tiles × height × width × channels.
-    is_marked : numpy.ndarray
-        bool, of tiles × height × width: where a channel is NaN, infinite or hidden by a mask.
-    words : str
-        How black and white were found.
-    num_beyond : int
-        Values that lie beyond these.
+    `pixels` are bytes, of tiles × height × width × channels. `is_marked` is True where a channel is NaN, infinite or
+    hidden. `words` say how black and white were found, and `num_beyond` values lie beyond.
     """
 
     pixels: Values

@@ -1,8 +1,10 @@
-"""Reduce a plane to few pixels; each shows the element of its cell that is farthest from 0."""
+"""Reduce a plane to few pixels, and choose the limits of the colours."""
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,22 +20,11 @@ Plane = np.ndarray[tuple[int, int], Any]
 class Heatmap:
     """A plane in few pixels; no hidden element is farther out than the shown ones.
 
-    Attributes
-    ----------
-    values : numpy.ndarray
-        float64, height × width: the element of each cell that is farthest from 0, the larger of two equally far ones;
-        NaN if there is none.
-    flags : numpy.ndarray
-        uint8: `FINITE`, `NAN`, `POSINF`, `NEGINF` or `NOTHING`. One NaN claims its pixel; else one infinity does, the
-        positive one of both.
-    shape : tuple of int
-        Rows and columns of the plane.
-    cell : tuple of int
-        Rows and columns that a pixel covers; the last ones may cover fewer.
-    is_signed : bool
-        Whether there are elements on both sides of 0, in cells without NaN.
-    is_modulus : bool
-        Whether the values are the modulus of complex elements.
+    `values` are the elements of each cell that are farthest from 0, the larger of two; NaN if there is none. `flags`
+    are `FINITE`, `NAN`, `POSINF`, `NEGINF` or `NOTHING`: one NaN claims its pixel, else one infinity does, the positive
+    one of both. `shape` are the rows and columns of the plane, and `cell` those of a pixel; the last ones may cover
+    fewer. It `is_signed` if there are elements on both sides of 0, in cells without NaN, and `is_modulus` for complex
+    elements.
     """
 
     values: np.ndarray[Any, Any]
@@ -117,3 +108,75 @@ def _merge(kept: Plane, reduce: np.ufunc, cells: Plane, first: tuple[int, int], 
     top, left = first[0] // cell[0], first[1] // cell[1]
     part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
     reduce(part, cells, out=part)
+
+
+def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:
+    """Return one heat map of several, laid out row by row with an empty pixel between them."""
+    first = heatmaps[0]
+    height, width = first.flags.shape
+    size = grid[0] * (height + 1) - 1, grid[1] * (width + 1) - 1
+    values, flags = np.full(size, np.nan), np.full(size, NOTHING, np.uint8)
+    for i, heatmap in enumerate(heatmaps):
+        top, left = i // grid[1] * (height + 1), i % grid[1] * (width + 1)
+        values[top : top + height, left : left + width] = heatmap.values
+        flags[top : top + height, left : left + width] = heatmap.flags
+    is_signed = any(heatmap.is_signed for heatmap in heatmaps) or bool((values < 0).any() and (values > 0).any())
+    return Heatmap(values, flags, first.shape, first.cell, is_signed)
+
+
+ROBUST = 0.01
+"""The part of the pixels at each end that may lie beyond."""
+_FAR = 2.0
+"""How many times the robust range must fit into the whole one before anything is left beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The values at the two ends of the colours; equal if all values are, NaN if none is finite.
+
+    `centre` is the value of the middle colour of signed data. `num_below` and `num_above` finite pixels lie beyond.
+    """
+
+    low: float
+    high: float
+    centre: float | None = None
+    num_below: int = 0
+    num_above: int = 0
+
+    @property
+    def num_beyond(self) -> int:
+        """How many pixels are finite and lie beyond."""
+        return self.num_below + self.num_above
+
+    @np.errstate(all="ignore")
+    def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the places of values between the limits, from 0 to 1; 0.5 if the limits are equal."""
+        if not self.low < self.high:
+            return np.full(np.shape(values), 0.5)
+        # Halves where the difference is larger than any float; those of the smallest are none.
+        unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
+        return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
+
+
+@np.errstate(all="ignore")
+def limits(heatmap: Heatmap) -> Limits:
+    """Return the limits for the colours of `heatmap`, symmetric about 0 if it is signed.
+
+    They are the least and the greatest pixel, or if these are more than twice as far apart as all pixels except 1 % at
+    each end, the ends of these.
+    """
+    pixels = heatmap.values[heatmap.flags == FINITE]
+    centre = 0.0 if heatmap.is_signed else None
+    if not pixels.size:
+        return Limits(math.nan, math.nan, centre)
+    low, high = _range(np.abs(pixels) if heatmap.is_signed else pixels)
+    low = -high if heatmap.is_signed else low
+    return Limits(low, high, centre, int((pixels < low).sum()), int((pixels > high).sum()))
+
+
+def _range(pixels: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
+    """Return the least and the greatest, or the robust ones where these are far out."""
+    least, greatest = float(pixels.min()), float(pixels.max())
+    low, high = (float(q) for q in np.quantile(pixels, (ROBUST, 1 - ROBUST)))
+    is_far = high > low and greatest / _FAR - least / _FAR > high - low
+    return (low, high) if is_far else (least, greatest)

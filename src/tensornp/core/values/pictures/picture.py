@@ -15,13 +15,12 @@ from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.brightness import Asked, brightened, total_words
-from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
-from tensornp.core.values.pictures.tiles import grid_of
+from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, grid_of, layout_of
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
 from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
@@ -32,16 +31,9 @@ _MAX_SAID = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tile:
-    """One of the pictures.
+    """One picture.
 
-    Attributes
-    ----------
-    label : str
-        The index that leads to it, as it is written: ``3``, or ``3, 0``; empty for what is the whole.
-    pixels : numpy.ndarray
-        uint8, of height × width × channels.
-    is_marked : numpy.ndarray
-        bool, of height × width: where a channel is NaN, infinite or hidden by a mask.
+    `label` is its index, and `is_marked` is True where a channel is NaN, infinite or hidden.
     """
 
     label: str
@@ -51,16 +43,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """The tiles of a picture and its caption.
-
-    Attributes
-    ----------
-    tiles : tuple of Tile
-    grid : tuple of int
-        In how many rows and columns these are laid out, row by row.
-    words : tuple of str
-        What a caption says.
-    """
+    """The tiles of a picture row by row, their grid, and the words of the caption."""
 
     tiles: tuple[Tile, ...]
     grid: tuple[int, int]

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.values.block import Block, blocks_of
+from tensornp.core.tensor.strides import Block, blocks_of
 from tensornp.core.values.compare.numbers import differing
-from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder
-from tensornp.core.values.pictures.limits import Limits, limits
-from tensornp.core.values.pictures.tiles import Tiles, tiled, tiles_of
+from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
+from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in
 from tensornp.core.values.sources import Source, nbytes_unasked, refuse_endless, source_of
@@ -119,12 +118,8 @@ def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: in
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
     """Return the heat map of the plane of `window`, or None when it is no longer wanted.
 
-    Reads every element of the plane; `is_wanted` is called before each block.
-
-    Raises
-    ------
-    NotReadError
-        If far more elements would be read.
+    Reads every element of the plane; `is_wanted` is called before each block. Raises NotReadError if far more elements
+    would be read.
     """
     builder, ends, is_complex, is_mask = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf], False, False
     for block in blocks_of(window.plane):

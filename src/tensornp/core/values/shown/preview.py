@@ -11,14 +11,13 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan, decide
-from tensornp.core.convert.to_numpy import execute, masked_array
+from tensornp.core.convert.to_numpy import array_of, masked_array
 from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.indexing import Places
+from tensornp.core.tensor.form import Places, TooManyError
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kind import TooManyError
 from tensornp.core.tensor.kinds import SPARSE, form_of
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
@@ -28,14 +27,9 @@ from tensornp.errors import NotReadError
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The text of an array.
+    """The text of an array: ``repr`` of the converted array unless `note` says otherwise.
 
-    Attributes
-    ----------
-    text : str
-        Equal to ``repr`` of the converted array, unless `note` says otherwise; empty if no value was read.
-    note : str
-        The difference from NumPy's text, or why no value was read.
+    The text is empty if no value was read; `note` says why.
     """
 
     text: str
@@ -173,11 +167,7 @@ def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, o
 
 @outside_modes
 def first_values(
-    tensor: torch.Tensor,
-    info: TensorInfo,
-    plan: ConversionPlan,
-    count: int,
-    printoptions: Mapping[str, Any] = AUTO,
+    tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int, printoptions: Mapping[str, Any] = AUTO
 ) -> str:
     """Return the first `count` values along the last dimension as NumPy prints them.
 
@@ -244,10 +234,7 @@ def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
 
-    Raises
-    ------
-    NotReadError
-        If memory was freed, a collective still makes the values, or as `Kind.few` does.
+    Raises NotReadError if memory was freed, a collective still makes the values, or as `Kind.few` does.
     """
     return array_of_few(plan, *few_of(tensor, info, places))
 
@@ -278,7 +265,7 @@ def few_of(
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
     """Return the array of gathered elements, converted by `plan`; call it `outside_modes`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
-    array = execute(replace(plan, steps=steps, writeable=True), few)
+    array = array_of(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)
 
 

@@ -66,7 +66,7 @@ def _chosen(own: Mapping[str, Any], values: Any) -> dict[str, Any]:
 
 def _is_compact(own: Mapping[str, Any]) -> bool:
     now: Mapping[str, Any] = dict(np.get_printoptions())
-    return own.get("precision") == "auto" and all(now.get(name) == value for name, value in _DEFAULTS.items())
+    return own.get("precision") == "auto" and all([now.get(name) == value for name, value in _DEFAULTS.items()])
 
 
 def _is_readable_without_exponent(values: Any) -> bool:

@@ -21,20 +21,10 @@ _MAX_TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class ChannelNorms:
-    """The channels that stand out along one axis of a weight.
+    """The channels that stand out among `num` along one axis of a weight.
 
-    Attributes
-    ----------
-    axis, num : int
-        The axis, and its number of channels: in a matrix, axis 0 has the rows and axis 1 the columns.
-    num_dead : int
-        Channels that are zero throughout, if others are not.
-    dead : tuple of int
-        The first of them.
-    num_outliers : int
-        Channels with a norm of at least 10 times the median of those that are not dead.
-    outliers : tuple of (int, float)
-        Those of the largest norms, and their ratios to the median.
+    `num_dead` are zero throughout, if others are not; `dead` are the first of them. `num_outliers` have a norm of at
+    least 10 times the median of the others; `outliers` are those of the largest norms, with their ratios to the median.
     """
 
     axis: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,16 +20,15 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.block import BLOCK_NUMEL, Block
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
-from tensornp.core.values.stats.by_axis import stats_by_axis
 from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
 from tensornp.core.values.stats.distribution import Counter, distribution_of_zeros
-from tensornp.core.values.stats.figures import figures_of, modulus_of, times
+from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
@@ -129,7 +128,8 @@ def scan_source(
     tasks, done, found = Tasks(source, histogram, in_depth=in_depth), source.zeros, list[Tally]()
     if num_threads is None:
         num_threads = threads.num_cores() if source.numel >= _PARALLEL_NUMEL else 1
-    with closing(carried_out(tasks.tally, tasks, num_threads)) as tallies:
+    one_by_one = nullcontext(map(tasks.tally, tasks))
+    with one_by_one if num_threads == 1 else closing(carried_out(tasks.tally, tasks, num_threads)) as tallies:
         for tally in tallies:
             found.append(tally)
             done += tally.numel
@@ -153,11 +153,6 @@ class Tally:
     numel: int
     squares: tuple[Array, ...] = ()
     digest: bytes = b""
-
-
-def _in_blocks(numbers: Array) -> Iterator[tuple[Array, int]]:
-    """Yield the blocks of fused ones, for small temporary arrays, and the place of each."""
-    return ((numbers[at : at + BLOCK_NUMEL], at) for at in range(0, max(numbers.size, 1), BLOCK_NUMEL))
 
 
 class Tasks:
@@ -208,20 +203,23 @@ class Tasks:
                     sampled.append(finite[:: self._one_in].copy())
         if sampled:
             counter.add(np.concatenate(sampled))
-        numel = sum(math.prod(block.shape) for block in task.blocks) * part.times * part.per_element
+        numel = sum([math.prod(block.shape) for block in task.blocks]) * part.times * part.per_element
         distribution = counter.finish(factor=part.times, one_in=self._one_in) if self._has_distribution else None
         stats = replace(times(sum_of(found), part.times), distribution=distribution)
-        return Tally(stats, numel, tuple(squares), digest_of(b"".join(digests)))
+        return Tally(stats, numel, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
 
     def _figures_of(self, numbers: Array) -> TensorStats:
         if self._kernels is not None and numbers.dtype == np.float32 and numbers.size:
             found = self._kernels.figures_of(numbers)
             if found is not None:
                 return found
-        return sum_of(figures_of(some) for some, _ in _in_blocks(numbers))
+        if numbers.size <= BLOCK_NUMEL:
+            return figures_of(numbers)
+        return sum_of([figures_of(numbers[at : at + BLOCK_NUMEL]) for at in range(0, numbers.size, BLOCK_NUMEL)])
 
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:
-        for some, at in _in_blocks(numbers) if squares else ():
+        for at in range(0, numbers.size, BLOCK_NUMEL) if squares else ():
+            some = numbers[at : at + BLOCK_NUMEL]
             wide = np.square(some, dtype=np.float64)
             if some.dtype == np.float64:
                 # A square that is too small for a float is unknown, and not zero.
@@ -235,8 +233,10 @@ class Tasks:
         source, known = self._source, list(tallies)
         done = sum([tally.numel for tally in known])
         is_whole = done + source.zeros == source.numel
-        found = sum_of([*(tally.stats for tally in known), self._zeros(source.zeros if is_whole else 0)])
-        scope = source.scope
+        parts = [tally.stats for tally in known]
+        if (is_whole and source.zeros) or not parts:
+            parts.append(self._zeros(source.zeros if is_whole else 0))
+        found, scope = sum_of(parts), source.scope
         if not is_whole:
             scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"
         elif source.is_masked:

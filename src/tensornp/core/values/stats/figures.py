@@ -1,4 +1,4 @@
-"""Compute the statistics of blocks."""
+"""Compute the statistics of blocks, of all elements or for each index of an axis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.sources import Source
+from tensornp.core.values.stats.record import TensorStats, scoped
+from tensornp.errors import TooLargeError
 
 Array = np.ndarray[Any, Any]
 Number = int | float
@@ -82,3 +84,92 @@ def times(stats: TensorStats, factor: int) -> TensorStats:
         neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,
         real=stats.real and times(stats.real, factor), imag=stats.imag and times(stats.imag, factor),
     )  # fmt: skip
+
+
+MAX_INDICES = 2**20
+"""Indices of an axis at most."""
+
+
+class _Columns:
+    """Statistics of each index, merged block by block (Chan, Golub and LeVeque, 1979)."""
+
+    def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
+        self._ends = (np.iinfo(dtype).max, np.iinfo(dtype).min) if dtype.kind in "iu" else (np.inf, -np.inf)
+        self.low, self.high = (np.full(size, end, dtype) for end in self._ends)
+        self.count, self.nan, self.posinf, self.neginf, self.zeros, self.finite = np.zeros((6, size), np.int64)
+        self.mean, self.deviations, self.total = np.zeros((3, size))
+
+    def add(self, values: Array, hidden: Array | None, at: slice) -> None:
+        """Add a block of shape (indices, elements)."""
+        finite = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden
+        is_whole = bool(finite.all())
+        num = finite.sum(1) if not is_whole else np.full(len(values), values.shape[1])
+        self.count[at] += values.shape[1] - (hidden.sum(1) if hidden is not None else 0)
+        low = high = values
+        wide = values.astype(np.float64)
+        if not is_whole:
+            odd = ~finite if hidden is None else ~(finite | hidden)
+            self.nan[at] += (odd & np.isnan(values)).sum(1)
+            self.posinf[at] += (odd & (values == np.inf)).sum(1)
+            self.neginf[at] += (odd & (values == -np.inf)).sum(1)
+            low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
+            wide[~finite] = 0
+        is_zero = values == 0
+        if is_zero.any():
+            self.zeros[at] += (finite & is_zero).sum(1)
+        self.low[at] = np.minimum(self.low[at], low.min(1))
+        self.high[at] = np.maximum(self.high[at], high.max(1))
+        total = wide.sum(1)
+        mean = total / np.maximum(num, 1)
+        wide -= mean[:, None]
+        if not is_whole:
+            wide[~finite] = 0
+        share = num / np.maximum(self.finite[at] + num, 1)
+        difference = np.where(num, mean - self.mean[at], 0)
+        self.deviations[at] += np.einsum("ij,ij->i", wide, wide) + difference**2 * self.finite[at] * share
+        self.mean[at] += difference * share
+        self.total[at] += total
+        self.finite[at] += num
+
+    def stats(self, factor: int) -> TensorStats:
+        """Return the statistics as arrays, each element counted `factor` times."""
+        has = self.finite > 0
+        counts = self.count, self.nan, self.posinf, self.neginf, self.zeros
+        count, nan, posinf, neginf, zeros = (one * factor for one in counts)
+        low, high, total = self.low, self.high, self.total * factor
+        if not has.all():
+            low, high = (np.where(has, ends.astype(np.float64), math.nan) for ends in (low, high))
+        if low.dtype.kind in "iu" and np.abs(total).max(initial=0) < 2**53:
+            total = total.astype(np.int64)
+        std = np.sqrt(self.deviations / np.maximum(self.finite, 1))
+        mean, std = (np.where(has, numbers, math.nan) for numbers in (self.mean, std))
+        return TensorStats(count, nan, posinf, neginf, zeros, low, high, total, mean, std)
+
+
+@np.errstate(all="ignore")
+def stats_by_axis(source: Source) -> TensorStats:
+    """Return the statistics of a source along its axis, in float64."""
+    (part,) = source.parts
+    assert part.axis is not None and source.axis is not None
+    size = source.shape[source.axis]
+    if size > MAX_INDICES:
+        raise TooLargeError(f"axis has {size:,} indices, and at most {MAX_INDICES:,} are read; choose another axis")
+    columns: list[_Columns] = []
+    blocks = list(part.blocks())
+    for block, numbers in zip(blocks, part.read(blocks), strict=True):
+        several = [modulus_of(numbers), numbers.real, numbers.imag] if numbers.dtype.kind == "c" else [numbers]
+        columns = columns or [_Columns(size, one.dtype) for one in several]
+        packed = source.shape[source.axis] // max(part.shape[part.axis], 1)
+        num = block.shape[part.axis] * packed
+        shape = math.prod(block.shape[: part.axis]), num, -1
+        first = block.start[part.axis] * packed
+        for one, values in zip(columns, several, strict=True):
+            rows = np.ma.getdata(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
+            hidden = None
+            if source.is_masked:
+                hidden = np.ma.getmaskarray(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
+            one.add(rows, hidden, slice(first, first + num))
+    found, *parts = [one.stats(part.times) for one in columns or [_Columns(size, np.dtype(np.float64))]]
+    real, imag = parts or (None, None)
+    scope = f"{int(found.count.sum()):,} of {source.numel:,} shown" if source.is_masked else source.scope
+    return scoped(replace(found, real=real, imag=imag), scope)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -187,13 +186,18 @@ class TensorStats:
 
 def scoped(stats: TensorStats, scope: str) -> TensorStats:
     """Return the same statistics with another scope."""
+    if scope == stats.scope:
+        return stats
     real, imag = (one and dataclasses.replace(one, scope=scope) for one in (stats.real, stats.imag))
     return dataclasses.replace(stats, scope=scope, real=real, imag=imag)
 
 
 def sum_of(parts: Iterable[TensorStats]) -> TensorStats:
     """Return the statistics of all parts together, merged one after the other."""
-    return functools.reduce(_merged, parts, TensorStats(0))
+    found = None
+    for part in parts:
+        found = part if found is None else _merged(found, part)
+    return found if found is not None else TensorStats(0)
 
 
 def _merged(a: TensorStats, b: TensorStats) -> TensorStats:

@@ -1,53 +1,145 @@
 """Folders of `torch.distributed.checkpoint`: one entry for each tensor.
 
-Items lie in `.distcp` files, and `.metadata` says where; it is seen through, and never run. No item of a tensor is
-looked into before its values are asked for.
+Items lie in `.distcp` files, and `.metadata` says where; it is read and never run. No item of a tensor is read before
+its values are asked for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.tensor.dtypes import KNOWN
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
+from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.files.address import Place
+from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.listed import listed
-from tensornp.models.formats.dcp.chunk import LostFile, StoredChunk
-from tensornp.models.formats.dcp.chunked import ChunkSource, chunked
-from tensornp.models.formats.dcp.item_files import ItemFiles
-from tensornp.models.formats.dcp.metadata import Told, ToldTensor, optimizers_of, read_dcp_metadata
-from tensornp.models.formats.dcp.names import METADATA
+from tensornp.models.files.source_file import ListedFile
+from tensornp.models.formats.contents import Contents, problems_of
+from tensornp.models.formats.dcp.chunked import ChunkSource, LostFile, StoredChunk, chunked
+from tensornp.models.formats.dcp.metadata import Item, Told, ToldChunk, ToldTensor, optimizers_of, read_dcp_metadata
 from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.formats.safetensors import StoredTensor, read_header, saved_offsets
+from tensornp.models.formats.table import METADATA
+from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.reading.take import Shape
 
 _MAX_CHUNKS = 2**16
 
 
-class Checkpoint:
-    """The weights, other values, optimizers and problems of a checkpoint."""
+def open_dcp(folder: Place) -> Contents:
+    """Return the weights, other values, optimizers and problems of a checkpoint."""
+    with listed(folder / METADATA) as file:
+        told = read_dcp_metadata(file)
+    files = _Files(folder)
+    entries = [_entry(files, str(folder), name, tensor, told) for name, tensor in told.tensors.items()]
+    stored = {name: _value(files, item) for name, item in told.values.items()}
+    values = ByteValues(told.said, stored)
+    optimizers, entries = optimizers_of(told, _without_overlaps(entries, stored), values)
+    lost = files.lost.values()
+    problems = [*told.problems, *values.problems(MAX_LOOKED_INTO, lost), *_lost(entries, files)]
+    problems += problems_of(one for one in entries if one.problem not in lost)
+    return Contents(entries, values, problems, optimizers)
+
+
+class _Header(NamedTuple):
+    """The header of a safetensors file at `start`, or the reason why it is unread."""
+
+    start: int
+    tensors: dict[str, StoredTensor]
+    offsets: dict[str, Shape]
+    problem: str = ""
+
+
+class _Files:
+    """The files of a folder that hold items; `lost` says by name why one is not read."""
 
     def __init__(self, folder: Place) -> None:
-        with listed(folder / METADATA) as file:
-            told = read_dcp_metadata(file)
-        files = ItemFiles(folder)
-        self._of_lost = files.lost.values()
-        entries = [_entry(files, str(folder), name, tensor, told) for name, tensor in told.tensors.items()]
-        values = {name: ByteValue.of(files, item) for name, item in told.values.items()}
-        self.values = ByteValues(told.said, values)
-        self.optimizers, self.entries = optimizers_of(told, _without_overlaps(entries, values), self.values)
-        self.problems = [*told.problems, *self.values.problems(MAX_LOOKED_INTO, files.lost)]
-        self.problems += _lost(self.entries, files)
+        self.folder = folder
+        self.lost: dict[str, str] = {}
+        self._found: dict[str, ListedFile | str] = {}
+        self._headers: dict[str, _Header] = {}
 
-    def unread(self) -> list[WeightEntry]:
-        """Return unread weights, except those of lost files."""
-        return [one for one in self.entries if not (one.problem and one.problem in self._of_lost)]
+    def of_item(self, item: Item) -> ListedFile | str:
+        """Return the file of an item, or the reason why it is not read."""
+        if type(item.place) is not str or item.place not in self._found:
+            if why := why_outside(item.place):
+                return why
+            found = self._found[item.place] = _file(self.folder, item.place)
+            if isinstance(found, str):
+                self.lost[item.place] = found
+        file = self._found[item.place]
+        if isinstance(file, str):
+            return file
+        if item.offset < 0 or item.nbytes < 0 or item.offset + item.nbytes > file.nbytes:
+            return f"its item at byte {cut(f'{item.offset:,}', MAX_SHOWN)} lies outside of {shown_name(item.place)}"
+        if item.transforms:
+            return f"it is transformed by {', '.join(map(shown_name, item.transforms[:3]))}, which is not read"
+        return file
+
+    def chunk(self, name: str, told: ToldChunk, dtype: str) -> StoredChunk | str:
+        """Return a chunk of the tensor of that name, or why it is not read."""
+        offsets, sizes, item = told
+        if item is None:
+            return f"where its chunk at {offsets} lies is not told"
+        nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
+        file = self.of_item(item)
+        if isinstance(file, str):
+            # A damaged file can tell anything as its place.
+            if type(item.place) is not str or item.place not in self.lost:
+                return file
+            return StoredChunk(offsets, sizes, LostFile(str(self.folder / item.place), file), 0, item.nbytes)
+        if item.nbytes == nbytes:
+            # A zip is longer than its tensor.
+            return self._in_safetensors(file, item.offset, name, told, dtype)
+        if item.nbytes < nbytes:
+            return f"its chunk at {offsets} needs {nbytes:,} bytes, and its item has {item.nbytes:,}"
+        return StoredChunk(offsets, sizes, file, item.offset, item.nbytes)
+
+    def _in_safetensors(
+        self, file: ListedFile, start: int, name: str, told: ToldChunk, dtype: str
+    ) -> StoredChunk | str:
+        """Return a chunk of a file that has a header of its own."""
+        header = self._headers.get(file.path) or self._headers.setdefault(file.path, _header(file, start))
+        if header.problem:
+            return header.problem
+        stored = header.tensors.get(name)
+        if stored is None or start != header.start or header.offsets.get(name, told.offsets) != told.offsets:
+            return f"its chunk at {told.offsets} is not in {shown_name(PurePath(file.path).name)}"
+        if stored.problem or (stored.dtype, stored.shape) != (dtype, told.sizes):
+            why = stored.problem or f"it is {stored.dtype} of shape {stored.shape} there"
+            return f"its chunk at {told.offsets} is not read: {why}"
+        return StoredChunk(told.offsets, told.sizes, file, stored.offset, stored.nbytes, is_item=False)
 
 
-def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: Told) -> WeightEntry:
+def _file(folder: Place, name: str) -> ListedFile | str:
+    """Return a file, or why it is not read; of one elsewhere, a byte is asked for."""
+    try:
+        with listed(folder / name, 1) as file:
+            return file
+    except CheckpointError as error:
+        return f"its file is not read: {cut(str(error), MAX_TOLD)}"
+
+
+def _header(file: ListedFile, start: int) -> _Header:
+    try:
+        header = read_header(file, start)
+    except CheckpointError as error:
+        return _Header(start, {}, {}, str(error))
+    return _Header(start, {one.name: one for one in header.tensors}, saved_offsets(header.metadata))
+
+
+def _value(files: _Files, item: Item | None) -> ByteValue:
+    found = files.of_item(item) if item is not None else "where it lies is not told"
+    if item is None or isinstance(found, str):
+        return ByteValue(None, 0, 0, str(found))
+    return ByteValue(found, item.offset, item.nbytes)
+
+
+def _entry(files: _Files, source: str, name: str, tensor: ToldTensor, told: Told) -> WeightEntry:
     """Return the entry of one tensor; it is read only if all of its chunks are there."""
     chunks: list[StoredChunk] = []
     problem = tensor.problem or _why_unread(tensor)
@@ -62,16 +154,19 @@ def _entry(files: ItemFiles, source: str, name: str, tensor: ToldTensor, told: T
         problem = problem or lost[0].why
     entry = chunked(name, tensor.shape, tensor.dtype, source, tuple(chunks), problem)
     are = f"chunks {'lies' if len(lost) == 1 else 'lie'} in files that are not there"
-    said = f"{len(lost):,} of its {len(chunks):,} {are}" if lost and not problem else ""
-    note = ", ".join(filter(None, (tensor.note, said)))
+    note = f"{len(lost):,} of its {len(chunks):,} {are}" if lost and not problem else ""
     return entry._with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
 
 
-def _lost(entries: list[WeightEntry], files: ItemFiles) -> Iterator[str]:
+def _chunks_of(entry: WeightEntry) -> tuple[StoredChunk, ...]:
+    return entry._source.chunks if isinstance(entry._source, ChunkSource) else ()
+
+
+def _lost(entries: list[WeightEntry], files: _Files) -> Iterator[str]:
     """Yield a sentence on each lost file and the tensors with chunks in it."""
     of_file: dict[str, dict[str, None]] = {}
-    for entry in entries:
-        for chunk in entry._source.chunks if files.lost and isinstance(entry._source, ChunkSource) else ():
+    for entry in entries if files.lost else ():
+        for chunk in _chunks_of(entry):
             if isinstance(chunk.file, LostFile):
                 of_file.setdefault(chunk.file.why, {})[entry.name] = None
     for why in files.lost.values():
@@ -85,7 +180,7 @@ def _why_unread(tensor: ToldTensor) -> str:
         return f"its dtype {shown_name(tensor.dtype)} is not read"
     if len(tensor.chunks) > _MAX_CHUNKS:
         return f"it has {len(tensor.chunks):,} chunks, and {_MAX_CHUNKS:,} are read"
-    return _why_not_whole(tensor.shape, [_Box(one.offsets, one.sizes) for one in tensor.chunks])
+    return _why_not_whole(tensor.shape, [(one.offsets, one.sizes) for one in tensor.chunks])
 
 
 def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) -> list[WeightEntry]:
@@ -93,8 +188,8 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
     items: list[tuple[str, int, int, str | ByteValue]] = [
         (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
-        for chunk in (entry._source.chunks if isinstance(entry._source, ChunkSource) else ())
-        if chunk.form not in ("plain", "lost")
+        for chunk in _chunks_of(entry)
+        if chunk.is_item and not isinstance(chunk.file, LostFile)
     ]
     items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
     problems: dict[str, str] = {}
@@ -110,40 +205,37 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
     return [one._with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]
 
 
-class _Box(NamedTuple):
-    """The first index and the size of a chunk in each dimension."""
-
-    offsets: Shape
-    sizes: Shape
+_Box = tuple[Shape, Shape]
+"""The first index and the size of a chunk in each dimension."""
 
 
 def _why_not_whole(shape: Shape, boxes: list[_Box]) -> str:
     """Return why boxes do not cover a tensor exactly once; empty if they do."""
-    for box in boxes:
-        if len(box.offsets) != len(shape) or len(box.sizes) != len(shape):
+    for offsets, sizes in boxes:
+        if len(offsets) != len(shape) or len(sizes) != len(shape):
             return "a chunk has another number of dimensions"
-        if any(offset + size > n for n, offset, size in zip(shape, *box, strict=True)):
-            return f"the chunk at {box.offsets} of {box.sizes} reaches beyond its shape"
-    boxes = [box for box in boxes if 0 not in box.sizes]
+        if any(offset + size > n for n, offset, size in zip(shape, offsets, sizes, strict=True)):
+            return f"the chunk at {offsets} of {sizes} reaches beyond its shape"
+    boxes = [box for box in boxes if 0 not in box[1]]
     if len(boxes) > 1 and _is_overlapping(boxes):
         return "its chunks overlap"
-    missing = math.prod(shape) - sum(math.prod(box.sizes) for box in boxes)
+    missing = math.prod(shape) - sum(math.prod(sizes) for _, sizes in boxes)
     return f"chunks with {missing:,} of its {math.prod(shape):,} elements are missing" if missing else ""
 
 
 def _is_overlapping(boxes: list[_Box]) -> bool:
-    """Sweep along the dimension that tells most of them apart, and compare those that are met at once."""
-    axis = max(range(len(boxes[0].offsets)), key=lambda d: len({box.offsets[d] for box in boxes}), default=0)
-    if not boxes[0].offsets:
+    """Sweep along the dimension that separates most boxes, and compare those that are met at once."""
+    if not boxes[0][0]:
         return True
+    axis = max(range(len(boxes[0][0])), key=lambda d: len({offsets[d] for offsets, _ in boxes}))
     active: list[_Box] = []
-    for box in sorted(boxes, key=lambda one: one.offsets[axis]):
-        active = [one for one in active if one.offsets[axis] + one.sizes[axis] > box.offsets[axis]]
-        if any(_overlap(one, box) for one in active):
+    for box in sorted(boxes, key=lambda one: one[0][axis]):
+        active = [one for one in active if one[0][axis] + one[1][axis] > box[0][axis]]
+        if any(_overlap(*one, *box) for one in active):
             return True
         active.append(box)
     return False
 
 
-def _overlap(a: _Box, b: _Box) -> bool:
-    return all(i < j + m and j < i + n for i, n, j, m in zip(a.offsets, a.sizes, b.offsets, b.sizes, strict=True))
+def _overlap(first: Shape, own: Shape, second: Shape, others: Shape) -> bool:
+    return all(i < j + m and j < i + n for i, n, j, m in zip(first, own, second, others, strict=True))

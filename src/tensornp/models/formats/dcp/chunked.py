@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
+from tensornp.core.tensor.strides import unless_in_order
+from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.in_file import why_no_array
+from tensornp.models.entries.in_file import FileSource, why_no_array
 from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource
-from tensornp.models.files.byte_range import ByteSource
-from tensornp.models.files.source_file import Bytes, Extent
-from tensornp.models.formats.dcp.chunk import MAX_BESIDES_NBYTES, Place, StoredChunk
-from tensornp.models.reading.take import Array, Ranges, Shape, boxes_of_row, taken_by
-
-_MAX_KEPT_NBYTES = 2**28
-"""Bytes of unpacked chunks that are kept for the next read; a single one may be larger."""
+from tensornp.models.files.source_file import Extent, ListedFile, Reader
+from tensornp.models.files.zip_directory import ByteRange
+from tensornp.models.formats.torch_save import read_torch_zip, why_unread
+from tensornp.models.names.quoted import shown_name
+from tensornp.models.pickles.torch_pickle import PickledTensor
+from tensornp.models.reading.codec import AS_STORED, LazySigns
+from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, boxes_of_row, taken_by
 
 
 def chunked(
@@ -35,18 +38,15 @@ def chunked(
     return WeightEntry(name, "tensor", shape, dtype, nbytes, source, code, problem=problem)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChunkSource(StoredSource):
-    """Chunks that make a tensor, in files that are opened together as `folder`.
-
-    Where in its item the elements of a chunk lie is kept in `places` once it is known.
-    """
+    """Chunks that make a tensor, in the files of a folder; files are opened on demand."""
 
     shape: Shape
     dtype: str
     folder: str
     chunks: tuple[StoredChunk, ...]
-    places: dict[int, Place] = field(default_factory=dict, compare=False, repr=False)
+    _sources: dict[int, FileSource] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def location(self) -> str:
@@ -62,128 +62,75 @@ class ChunkSource(StoredSource):
     @property
     def extents(self) -> tuple[Extent, ...]:
         """The bytes of the chunks, with the rest of their items."""
-        return tuple(Extent(chunk.file.path, chunk.offset, chunk.nbytes) for chunk in self.chunks)
-
-    @property
-    def files(self) -> frozenset[Bytes]:
-        """The files of all chunks."""
-        return frozenset(chunk.file for chunk in self.chunks)
+        return tuple(chunk.file.extent(chunk.offset, chunk.nbytes) for chunk in self.chunks)
 
     @property
     def is_shared_out(self) -> bool:
-        """Whether no chunk is packed."""
-        return not any(chunk.form == "zstd" for chunk in self.chunks)
+        """Return True: each chunk is read by itself."""
+        return True
 
     def plan(self, called: Called, index: Any) -> ReadPlan:
-        """Return the plan of `to_numpy`; reads some kB of each item.
-
-        Of a packed chunk all bytes count.
-        """
+        """Return the plan of `to_numpy`; reads some kB of each item."""
         taken = taken_by(index, self.shape)
-        nbytes = num_reads = 0
-        with self.reading(called) as reader:
-            for number, met in reader.met(taken.ranges):
-                chunk = self.chunks[number]
-                if chunk.form == "zstd":
-                    nbytes, num_reads = nbytes + chunk.nbytes, num_reads + 1
-                    continue
-                with reader.looked_into(number) as (_, place):
-                    reads = place.reads(met.own, chunk.sizes, stored_dtype(self.dtype).itemsize)
-                nbytes, num_reads = nbytes + reads.nbytes, num_reads + reads.num
-        return ReadPlan(nbytes, num_reads, taken.shape)
+        plans = [self._source(n).plan(called, tuple(map(as_slice, met.own))) for n, met in self._met(taken.ranges)]
+        return ReadPlan(sum(one.nbytes_read for one in plans), sum(one.num_reads for one in plans), taken.shape)
 
     @contextmanager
-    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[_ChunksReader]:
-        """Return a reader that opens files on demand; raises ChangedFileError."""
-        yield _ChunksReader(self)
+    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Called]:
+        """Return the name for messages: there may be more files than can be open."""
+        yield called
 
-    def elements(self, opened: _ChunksReader, ranges: Ranges) -> Array:
-        """Return the elements in some ranges."""
-        return _meant(opened.box(ranges))
-
-    def row(self, opened: _ChunksReader, first: int, count: int) -> Array:
-        """Return so many elements from one on, in the order of their indices."""
-        return _meant(opened.row(first, count))
-
-
-def _meant(bits: Array) -> Array:
-    """Return elements; any byte except 0 is True."""
-    return np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
-
-
-class _ChunksReader:
-    """Reads chunks; there may be more of them than open files.
-
-    Several threads may use it, where no chunk is packed.
-    """
-
-    def __init__(self, source: ChunkSource) -> None:
-        self._chunks, self._shape, self._dtype = source.chunks, source.shape, source.dtype
-        self._item, self._places = stored_dtype(source.dtype), source.places
-        self._kept: dict[int, ByteSource] = {}
-        self._kept_nbytes = 0
-        by_rows = sorted(range(len(self._chunks)), key=lambda i: self._chunks[i].offsets[:1])
-        self._order = by_rows
-        self._rows = [self._chunks[i].offsets[0] for i in by_rows] if self._shape else []
-        self._max_rows = max((chunk.sizes[0] for chunk in self._chunks), default=0) if self._shape else 0
-
-    def box(self, ranges: Ranges) -> Array:
+    def elements(self, opened: Called, ranges: Ranges) -> Array:
         """Return the elements in some ranges; those of the only chunk as they are read."""
-        if len(self._chunks) == 1:
-            with self.looked_into(0) as (source, place):
-                return place.read(source, ranges, self._shape, self._item)
-        made = np.empty(tuple(map(len, ranges)), self._item)
-        self._fill(made, ranges)
+        if len(self.chunks) == 1:
+            return self._part(opened, 0, ranges)
+        made = np.empty(tuple(map(len, ranges)), stored_dtype(self.dtype))
+        self._fill(made, opened, ranges)
         return made
 
-    def row(self, first: int, count: int) -> Array:
-        """Return so many elements from one on."""
-        made = np.empty(count, self._item)
+    def row(self, opened: Called, first: int, count: int) -> Array:
+        """Return so many elements from one on, in the order of their indices."""
+        made = np.empty(count, stored_dtype(self.dtype))
         done = 0
-        for box in boxes_of_row(first, count, self._shape):
+        for box in boxes_of_row(first, count, self.shape):
             sizes = tuple(map(len, box))
             part = made[done : done + math.prod(sizes)]
-            self._fill(part.reshape(sizes), box)
+            self._fill(part.reshape(sizes), opened, box)
             done += part.size
         return made
 
-    def met(self, ranges: Ranges) -> Iterator[tuple[int, Met]]:
+    def _fill(self, made: Array, opened: Called, ranges: Ranges) -> None:
+        for number, met in self._met(ranges):
+            made[met.wanted] = self._part(opened, number, met.own)
+
+    def _source(self, number: int) -> FileSource:
+        """Return the elements of a chunk, whose item is looked into once."""
+        if number not in self._sources:
+            self._sources[number] = self.chunks[number].source(self.dtype)
+        return self._sources[number]
+
+    def _part(self, called: Called, number: int, ranges: Ranges) -> Array:
+        source = self._source(number)
+        with source.reading(called) as there:
+            return source.elements(there, ranges)
+
+    @cached_property
+    def _rows(self) -> tuple[list[int], list[int], int]:
+        """The chunks by their first rows, these rows, and the most rows of a chunk."""
+        order = sorted(range(len(self.chunks)), key=lambda number: self.chunks[number].offsets[:1])
+        first = [self.chunks[number].offsets[0] for number in order] if self.shape else []
+        return order, first, max((chunk.sizes[0] for chunk in self.chunks), default=0) if self.shape else 0
+
+    def _met(self, ranges: Ranges) -> Iterator[tuple[int, Met]]:
         """Yield the chunks that have some of the wanted indices."""
-        numbers = self._order
+        numbers, rows, max_rows = self._rows
         if ranges and ranges[0]:
-            low = bisect_left(self._rows, min(ranges[0]) - self._max_rows + 1)
-            numbers = numbers[low : bisect_right(self._rows, max(ranges[0]))]
+            low = bisect_left(rows, min(ranges[0]) - max_rows + 1)
+            numbers = numbers[low : bisect_right(rows, max(ranges[0]))]
         for number in numbers:
-            met = meet(ranges, self._chunks[number].offsets, self._chunks[number].sizes)
+            met = meet(ranges, self.chunks[number].offsets, self.chunks[number].sizes)
             if met is not None:
                 yield number, met
-
-    @contextmanager
-    def looked_into(self, number: int) -> Iterator[tuple[ByteSource, Place]]:
-        """Return the item of a chunk, and where in it the elements lie."""
-        chunk = self._chunks[number]
-        with ExitStack() as stack:
-            source = self._kept.get(number)
-            if source is None:
-                nbytes = math.prod(chunk.sizes) * self._item.itemsize
-                source = chunk.source(stack.enter_context(chunk.file.opened()), nbytes + MAX_BESIDES_NBYTES)
-                if chunk.form == "zstd":
-                    # The next read of a packed chunk does not unpack it again.
-                    if self._kept_nbytes + nbytes > _MAX_KEPT_NBYTES:
-                        self._kept.clear()
-                        self._kept_nbytes = 0
-                    self._kept[number] = source
-                    self._kept_nbytes += nbytes
-            place = self._places.get(number)
-            if place is None:
-                with chunk.file.scanned():
-                    place = self._places[number] = chunk.place(source, self._dtype)
-            yield source, place
-
-    def _fill(self, made: Array, ranges: Ranges) -> None:
-        for number, met in self.met(ranges):
-            with self.looked_into(number) as (source, place):
-                made[met.wanted] = place.read(source, met.own, self._chunks[number].sizes, self._item)
 
 
 class Met(NamedTuple):
@@ -206,3 +153,70 @@ def meet(ranges: Ranges, offsets: Shape, sizes: Shape) -> Met | None:
         wanted.append(slice(low, high))
         own.append(range(one[low] - offset, one[high - 1] - offset + (1 if step > 0 else -1), step))
     return Met(tuple(wanted), tuple(own))
+
+
+MAX_BESIDES_NBYTES = 2**20
+"""Bytes of the directory and the pickle of a tensor's item, each: there is one tensor in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostFile(ListedFile):
+    """A missing file; only reading its bytes raises an error."""
+
+    path: str
+    why: str
+
+    @property
+    def nbytes(self) -> int:
+        """Return 0."""
+        return 0
+
+    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
+        """Raise CheckpointError, which names it."""
+        raise CheckpointError(self.why)
+
+
+@contextmanager
+def opened_item(file: ListedFile, offset: int, nbytes: int) -> Iterator[ByteRange]:
+    """Open the bytes of an item."""
+    with file.scanned(), file.opened() as there:
+        said = f"{file.path!r}, from byte {offset:,} on,"
+        yield ByteRange(there, offset, nbytes, said)
+
+
+class StoredChunk(NamedTuple):
+    """A box of a tensor, and the bytes that hold it: bare elements, or an item of `torch.save`."""
+
+    offsets: Shape
+    sizes: Shape
+    file: ListedFile
+    offset: int
+    nbytes: int
+    is_item: bool = True
+
+    def source(self, dtype: str) -> FileSource:
+        """Return its elements; CheckpointError if the item does not fit its shape."""
+        if not self.is_item:
+            return FileSource(self.sizes, dtype, self.file, self.offset)
+        with opened_item(self.file, self.offset, self.nbytes) as item:
+            found, storages, is_swapped, _ = read_torch_zip(item, MAX_BESIDES_NBYTES)
+        tensor = found.root
+        if type(tensor) is not PickledTensor or tensor.storage is None:
+            raise CheckpointError(f"{item.said} is not a tensor of torch.save")
+        record = storages.get(tensor.storage.key)
+        problem = why_unread(tensor, record)
+        if tensor.quantizer is not None:
+            problem = problem or "it is quantized, which no chunk is"
+        if is_swapped:
+            problem = problem or "its storage has its bytes in big-endian order"
+        if problem or record is None:
+            raise CheckpointError(f"{item.said} has no values to read: {problem}")
+        if (tensor.dtype, tensor.shape) != (dtype, self.sizes):
+            has = f"{shown_name(tensor.dtype)} of shape {tensor.shape}"
+            raise CheckpointError(f"{item.said} holds {has}, where {dtype} of shape {self.sizes} should be")
+        first = self.offset + record.offset
+        return FileSource(
+            self.sizes, dtype, self.file, first + tensor.offset * stored_dtype(dtype).itemsize,
+            unless_in_order(self.sizes, tensor.strides),
+            codecs=() if tensor.lazy == AS_STORED else (LazySigns(dtype, tensor.lazy),),
+        )  # fmt: skip

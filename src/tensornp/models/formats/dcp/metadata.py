@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.not_listed import NotListed
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, SavedOptimizer, optimizers_in
@@ -66,13 +66,12 @@ class ToldChunk(NamedTuple):
 
 
 class ToldTensor(NamedTuple):
-    """A tensor; `problem` says why it is not read, and `note` what is unusual."""
+    """A tensor; `problem` says why it is not read."""
 
     dtype: str
     shape: Shape
     chunks: list[ToldChunk]
     problem: str = ""
-    note: str = ""
 
 
 class Told(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice, takewhile
@@ -11,13 +11,9 @@ from typing import Any
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
-from tensornp.models.entries.not_listed import NotListed
-from tensornp.models.files.byte_range import ByteRange, ByteSource
+from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.source_file import ListedFile
-from tensornp.models.files.zstd import Unpacked
-from tensornp.models.formats.dcp.chunk import Form
-from tensornp.models.formats.dcp.item_files import ItemFiles
-from tensornp.models.formats.dcp.metadata import Item
+from tensornp.models.formats.dcp.chunked import opened_item
 from tensornp.models.formats.torch_save import read_torch_zip
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.leaves import NotBuilt, arrays_left_out, is_array, shown_key, words_of
@@ -40,30 +36,17 @@ class ByteValue:
     file: ListedFile | None
     offset: int
     nbytes: int
-    form: Form
     problem: str = ""
     wanted: tuple[WantedImport, ...] = ()
     num_arrays: int = 0
-
-    @classmethod
-    def of(cls, files: ItemFiles, item: Item | None) -> ByteValue:
-        """Return the value of an item."""
-        found = files.of_item(item) if item is not None else "where it lies is not told"
-        if item is None or isinstance(found, str):
-            return cls(None, 0, 0, "torch.save", str(found))
-        return cls(found[0], item.offset, item.nbytes, found[1])
 
     def look(self) -> Any:
         """Return the value, with a `NotBuilt` for each part that is not plain, or why it is not read."""
         if self.problem or self.file is None:
             return f"not read: {self.problem}"
         try:
-            with self.file.scanned(), self.file.opened() as there:
-                said = f"{self.file.path!r}, from byte {self.offset:,} on,"
-                stored: ByteSource = ByteRange(there, self.offset, self.nbytes, said)
-                found, *_ = read_torch_zip(
-                    Unpacked(stored, 2 * _MAX_NBYTES) if self.form == "zstd" else stored, _MAX_NBYTES
-                )
+            with opened_item(self.file, self.offset, self.nbytes) as item:
+                found, *_ = read_torch_zip(item, _MAX_NBYTES)
         except TensornpError as error:
             return f"not read: {error}"
         self.wanted = tuple(wanted_of(found))
@@ -129,7 +112,7 @@ class ByteValues(Mapping[str, Any]):
         """Return the values next to the weights, without those that describe the checkpoint."""
         return {name: self[name] for name in self._stored}
 
-    def problems(self, count: int, lost: Mapping[str, str]) -> Iterator[str]:
+    def problems(self, count: int, lost: Collection[str]) -> Iterator[str]:
         """Look into the first values, and yield their problems, except for those in lost files."""
         names = [*islice(self._stored, count)]
         with ExitStack() as stack:
@@ -144,5 +127,5 @@ class ByteValues(Mapping[str, Any]):
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown)
             if value.num_arrays:
                 yield NotListed(arrays_left_out(value.num_arrays, shown))
-            if value.problem and value.problem not in lost.values():
+            if value.problem and value.problem not in lost:
                 yield f"{shown} is not read: {value.problem}"

@@ -12,11 +12,11 @@ import torch
 from tensornp import errors
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container
-from tensornp.core.tensor.form import plain
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like

@@ -1,1 +1,0 @@
-"""Convert tensors to arrays of JAX and CuPy, and arrays of any library to tensors."""

@@ -1,0 +1,225 @@
+"""List the weights that a module computes, unpacks or has offloaded, without reading them.
+
+A call of the module gives the values at each request. Parametrized weights are computed on copies, since a spectral
+norm writes to its vectors. Packed weights are those of torch's quantized linear, convolution and embedding modules.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+import torch
+
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
+from tensornp.core.lowlevel.modes import outside_modes, with_overrides
+from tensornp.core.lowlevel.torch_private import is_module
+from tensornp.core.memory.footprint import check_parts
+from tensornp.core.namespace.members import members_of
+from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.paths import is_attribute_name
+from tensornp.errors import NoDataError, TensornpError
+from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
+from tensornp.models.entries.requested import Requested
+from tensornp.models.entries.source import Again, Called, NoSource
+from tensornp.models.entries.tensor import weight_of
+
+_LISTS = "parametrizations"
+_MAX_SAID = 200
+"""Characters of an error that ended a computation."""
+_BITS = {"quint4x2": 4, "float16": 16}
+"""Bits of a packed element that has not 8."""
+
+
+def _kernel_shape(own: Mapping[str, Any]) -> tuple[int, ...]:
+    first, second = own["out_channels"], own["in_channels"]
+    first, second = (second, first) if own["transposed"] else (first, second)
+    return first, second // own["groups"], *own["kernel_size"]
+
+
+_PACKED: dict[str, tuple[Callable[[Mapping[str, Any]], tuple[int, ...]], str]] = {
+    "Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
+    "_ConvNd": (_kernel_shape, ""),
+    "Embedding": (lambda own: (own["num_embeddings"], own["embedding_dim"]), "_packed_params._packed_weight"),
+}
+"""The shape of the weight of each packed class, and its name in a state dict."""
+
+
+class OffloadMap(NamedTuple):
+    """The map of weights in accelerate's hook on a module, and the prefix of its names below the module.
+
+    `number` is the place of the hook in a sequence of hooks.
+    """
+
+    module: Any
+    holder: str
+    number: int | None
+    reaches_below: bool
+    prefix: str = ""
+
+    def below(self, name: str) -> OffloadMap:
+        """Return the same map for a submodule."""
+        return self._replace(prefix=f"{self.prefix}{name}.")
+
+    def weight(self, live: WeightEntry, name: str) -> WeightEntry:
+        """Return the offloaded weight that a parameter on the meta device stands for."""
+        key, number = self.prefix + name, self.number
+        path = "_hf_hook" if number is None else f"_hf_hook.hooks[{number}]"
+        code = f"{self.holder}.{path}.weights_map[{key!r}]"
+        row = noted(live._with_(code=code, problem=""), "offloaded by accelerate")
+        return _on_request(
+            row, self.module, self.holder, lambda module: _hook_of(module, number).weights_map[key],
+            requires_grad=live.requires_grad, identity=live._source.identity, location="accelerate",
+        )  # fmt: skip
+
+
+def offload_maps(module: Any, code: str) -> Iterator[OffloadMap]:
+    """Yield the maps of offloaded weights in accelerate's hooks on a module."""
+    inner = getattr(_hook_of(module, None), "hooks", None)
+    for number in range(len(inner)) if isinstance(inner, (list, tuple)) else (None,):
+        held = getattr(_hook_of(module, number), "__dict__", {})
+        if held.get("weights_map") is not None and held.get("offload"):
+            yield OffloadMap(module, code, number, held.get("place_submodules") is True)
+
+
+def _hook_of(module: Any, number: int | None) -> Any:
+    hook = object.__getattribute__(module, "__dict__")["_hf_hook"]
+    return hook if number is None else hook.hooks[number]
+
+
+def is_packed(module: Any) -> bool:
+    """Return whether a module keeps its weights in a packed object of torch."""
+    return _packed_class(type(module)) is not None
+
+
+def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
+    """Yield the weights that a module unpacks or computes; nothing is computed."""
+    if is_packed(module):
+        yield from _packed(module, code)
+    for name, parametrization in _parametrizations(module):
+        yield _parametrized(name, parametrization, module, code)
+
+
+def _packed_class(cls: type) -> str | None:
+    names = (one.__name__ for one in cls.__mro__ if one.__module__.startswith("torch.ao.nn.quantized"))
+    return next((name for name in names if name in _PACKED), None)
+
+
+def _packed(module: Any, code: str) -> Iterator[WeightEntry]:
+    name, own = _packed_class(type(module)) or "", object.__getattribute__(module, "__dict__")
+    shape_of, saved_as = _PACKED[name]
+    shape = shape_of(own)
+    inner = own["_modules"].get("_packed_params")
+    dtype = name_of(inner.dtype) if inner is not None else "qint8"
+    nbytes = math.prod(shape) * _BITS.get(dtype, 8) // 8
+    row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), f"{code}.weight()", "packed")
+    row = row._with_(_saved_as=(saved_as,) if saved_as else ())
+    yield _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
+    if name != "Embedding":
+        row = WeightEntry("bias", COMPUTED, None, "float32", 0, NoSource(), f"{code}.bias()", "packed, if there is one")
+        yield _on_request(row, module, code, methodcaller("bias"), requires_grad=False, location="cpu")
+
+
+def _parametrizations(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names of parametrized weights with their parametrizations."""
+    modules: Any = (getattr(module, "__dict__", None) or {}).get("_modules")
+    holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
+    every = members_of((getattr(holder, "__dict__", None) or {}).get("_modules")) if holder is not None else ()
+    for name, child in every:
+        if any(cls.__name__ == "ParametrizationList" for cls in type(child).__mro__):
+            yield name, child
+
+
+def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> WeightEntry:
+    """Return a weight that is computed on request from copies of its originals."""
+    originals = {key: weight_of("", "", one, "") for key, one in _originals(parametrization)}
+    shape, dtype = _shape_of(parametrization, originals)
+    location = next((one.location for one in originals.values()), "")
+    problem = "what it is computed from is on the meta device" if location == META else ""
+    if any(one.problem == IN_PARTS for one in originals.values()):
+        problem = "it is computed from sharded tensors, which takes all ranks"
+    code = f"{holder}.{name}" if is_attribute_name(name) else f"getattr({holder}, {name!r})"
+    note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
+    row = WeightEntry(name, COMPUTED, shape, dtype, 0, NoSource(), code, note, problem)
+    return _on_request(row, module, holder, lambda module: _computed(dict(_parametrizations(module)).get(name)),
+                       requires_grad=None, location=location)  # fmt: skip
+
+
+def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
+    held = getattr(parametrization, "__dict__", None) or {}
+    for table in ("_parameters", "_buffers"):
+        yield from ((name, one) for name, one in members_of(held.get(table)) if is_tensor(one))
+
+
+def _shape_of(parametrization: Any, originals: Mapping[str, WeightEntry]) -> tuple[tuple[int, ...] | None, str]:
+    """Return shape and dtype of a computed weight, None and "" if the original may have others.
+
+    torch checks that a parametrization keeps both, but a `right_inverse` may give an original of any shape.
+    """
+    held = getattr(parametrization, "__dict__", None) or {}
+    for _, step in members_of(held.get("_modules")):
+        is_own = type(step).__module__ == "torch.nn.utils.parametrizations"
+        if not is_own and (held.get("unsafe") is not False or hasattr(type(step), "right_inverse")):
+            return None, ""
+    original = originals.get("original1") or originals.get("original")
+    return (original.shape, original.dtype) if original is not None else (None, "")
+
+
+@outside_modes
+def _computed(parametrization: Any) -> Any:
+    """Return the output of a copied parametrization; restores torch's random state."""
+    if parametrization is None:
+        return None
+    for one in (*parametrization.parameters(), *parametrization.buffers()):
+        # A copy of freed memory would end the process.
+        check_parts(one)
+    devices = {one.device.index for _, one in _originals(parametrization) if one.device.type == "cuda"}
+    with with_overrides(), torch.random.fork_rng(devices=sorted(devices)):
+        try:
+            made = copy.deepcopy(parametrization)
+        except Exception as error:
+            why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
+            raise NoDataError(f"{why}; compute the weight yourself") from None
+        return made()
+
+
+def _on_request(
+    row: WeightEntry, module: Any, holder: str, make: Callable[[Any], Any], *, requires_grad: bool | None,
+    location: str, identity: object = None,
+) -> WeightEntry:  # fmt: skip
+    """Return a row with values that `make` computes of the module, which the expression `holder` reaches."""
+    row = row._with_(_source=NoSource())
+
+    def again(found: Any) -> WeightEntry | None:
+        if not is_module(found):
+            return None
+        return _on_request(row, found, holder, make, requires_grad=requires_grad, location=location, identity=identity)
+
+    source = Requested(
+        lambda called: _made(called, module, make), location, requires_grad, is_computed=True,
+        lookup=Again(holder, again), identity=identity,
+    )  # fmt: skip
+    return row._with_(_source=source)
+
+
+@outside_modes
+def _made(called: Called, module: Any, make: Callable[[Any], Any]) -> WeightEntry:
+    """Return the weight that a module computes; NoDataError if it cannot."""
+    try:
+        tensor = make(module)
+    except TensornpError:
+        raise
+    except (Exception, SystemExit) as error:
+        # The user's code raised it, or torch in a state that it does not expect.
+        why = error_text(error).partition("\n")[0][:_MAX_SAID]
+        cure = f"see what {called.code or called.shown} gives"
+        raise NoDataError(f"{called.shown} cannot be made ({why}); {cure}") from None
+    if tensor is None:
+        raise called.without_values("the module has none of that name")
+    if not is_tensor(tensor):
+        raise called.without_values(f"it is {an_instance(tensor)}, and no tensor")
+    return weight_of(called.name, "", tensor, called.code)
