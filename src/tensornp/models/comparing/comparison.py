@@ -19,7 +19,6 @@ from tensornp.models.comparing.rows import (
     all_rows,
     directions_of,
     has_other_shape,
-    low_rank_of,
     quantity_of,
     rows_of,
 )
@@ -280,11 +279,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return whether only unlisted weights keep the two from being equal."""
         is_less = self.missing or self.unexpected or self.failed or self._beside
         return bool(self._found and self._not_listed) and not (is_less or self.changed())
-
-    @cached_property
-    def _low_rank(self) -> dict[str, float]:
-        """Return the part of the change in 8 directions for the most changed matrices."""
-        return low_rank_of({name: (self._found[name], *self._pair(name)) for name in self.changed()})
 
     def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:
         return self._first[name], self._second[self._pairs[name]]
