@@ -95,7 +95,7 @@ def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]
     if len(some) == len(row.entries):
         yield row
     elif some:
-        done = "did not move" if found[some[0].name].equal else "moved"
+        done = "unchanged" if found[some[0].name].equal else "changed"
         yield _under_one_name(row, some)._replace(unlike=f"{len(some):,} of {len(row.entries):,} {done}")
 
 
