@@ -179,17 +179,17 @@ def test_the_heading_says_whose_the_bytes_are(shell):
         shell,
         "model = torch.nn.Linear(10, 5); w = model.weight; bn = torch.nn.BatchNorm1d(5); state = model.state_dict()",
     )
-    assert "of parameters" not in cell(shell, "%tensors"), "all are the modules'"
+    assert "buffers" not in cell(shell, "%tensors"), "all are the modules'"
     cell(
         shell,
         "loss = model(torch.ones(10)).sum(); loss.backward(); opt = torch.optim.Adam(model.parameters()); opt.step()",
     )
     cell(shell, "x = torch.ones(100); y = x[3:]; del loss")
     cell(shell, "torch.ones(7)")
-    whose = [part for part in table(shell)[""].split(" · ") if " of " in part]
-    assert whose == [
-        "308 bytes of parameters and buffers, 220 bytes of gradients, 448 bytes of optimizer states, "
-        "400 bytes of other names, 28 bytes of history"
+    assert table(shell)[""].split(" · ")[2:4] == [
+        "parameters and buffers 308 bytes, gradients 220 bytes, optimizer states 448 bytes, variables 400 bytes, "
+        "Out[…] 28 bytes",
+        "%tensors --release frees 28 bytes",
     ]
 
 

@@ -81,7 +81,7 @@ def test_only_a_name_that_needs_room_asks_for_it():
     assert [re.findall(r";width:(\d+)em", html) for html in tables] == [[], ["18"] * 2, ["38"] * 2]
     assert ["tensornp-long" in html.partition("<style>")[0] for html in tables] == [False, True, True]
     many = Table(
-        ("name", "shape", "dtype", "bytes", "shared with", "pinned by", "changed"), (TableRow(("b" * 16,) * 7),)
+        ("name", "shape", "dtype", "bytes", "shared with", "kept alive by", "changed"), (TableRow(("b" * 16,) * 7),)
     )
     assert "tensornp-long" in table_html(many).partition("<style>")[0]
     assert "tensornp-names" not in table_html(Table(("figure", "value"), (TableRow(("a", "b")),)))
