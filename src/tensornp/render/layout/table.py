@@ -96,8 +96,8 @@ RIGHT = (
 )  # fmt: skip
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
-    "to see", "meaning", "what it means", "values", "where", "finding", "what", "shared with", "kept alive by", "changed",
-    "value",
+    "to see", "meaning", "what it means", "values", "where", "finding", "what", "shared with", "kept alive by",
+    "changed", "value",
 )  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
 MARKS = "marks"
