@@ -15,7 +15,7 @@ from IPython.core.formatters import DisplayFormatter
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.render.views import VIEWS
+from tensornp.render.renderers import RENDERERS
 
 
 @pytest.mark.parametrize("obj", [torch.zeros(5, 5), {"a": torch.zeros(2), "n": 3}, torch.nn.Linear(2, 2)], ids=type)
@@ -169,15 +169,13 @@ def test_the_card_of_an_array_runs_nothing_of_its_own():
         assert "division by zero" in tnp.card(np.ones(2)).text
 
 
-def test_what_has_a_view_is_rendered_by_what_is_there():
-    """Each path of the table leads to a class and to a function; but a tensor's card, which has two."""
-    for path, view in VIEWS.items():
+def test_each_renderer_is_there():
+    """Each class of the table exists, and each function."""
+    for path, renderer in RENDERERS.items():
         module, _, name = path.rpartition(".")
         assert isinstance(getattr(import_module(module), name), type)
-        assert view.document or name == "TensorSummary"
-        for named in [*([f"{view.document}_document"] if view.document else []), *filter(None, [view.summarize])]:
-            module, _, name = named.rpartition(".")
-            assert callable(getattr(import_module(module), name)), named
+        module, _, name = renderer.partition(":")
+        assert not name or callable(getattr(import_module(module), name))
 
 
 def test_rows_of_arrays_run_nothing_of_theirs():

@@ -13,7 +13,7 @@ from tree_rows import rows_of
 
 from tensornp.passes.records import PassRecord
 from tensornp.widget.passes.calls import CallsWidget
-from tensornp.widget.tree import NONSENSE
+from tensornp.widget.values import NONSENSE
 
 
 class Shown:

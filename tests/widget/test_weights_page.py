@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.live.refind import released
 from tensornp.models.module_view import module_view
-from tensornp.widget.tree import MAX_LISTED, MAX_ROWS
+from tensornp.widget.tree import MAX_ROWS
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -358,28 +357,6 @@ def test_an_array_is_bound_to_a_name(shown):
     assert overwrite is False
 
 
-def test_the_tree_answers_while_a_weight_is_bound(shown):
-    """What is bound may be large, and is told when it is there; each name is bound, in order."""
-    begun, go_on = threading.Event(), threading.Event()
-    bound: list[str] = []
-
-    def bind(name: str, make: Any, overwrite: bool) -> None:
-        begun.set()
-        assert go_on.wait(60)
-        bound.append(name)
-
-    page = shown(net(), binder=bind)
-    for number, name in enumerate("abc"):
-        page.widget._receive(None, {"type": "bind", "page": "p", "number": number, "weight": 0, "name": name}, [])
-    assert begun.wait(60)
-    assert page.ask("rows")["type"] == "rows"
-    assert bound == []
-    go_on.set()
-    page.wait(lambda: len(page.answers) == 4)
-    assert bound == ["a", "b", "c"]
-    assert [answer["type"] for answer in page.answers[1:]] == ["bound"] * 3
-
-
 @pytest.mark.parametrize(
     "request_",
     [
@@ -409,11 +386,3 @@ def test_nonsense_is_answered_by_a_sentence(shown, request_):
     kind = request_.pop("type")
     assert page.ask(kind, **request_)["type"] == "error"
     assert page.names()[0] == "{0..11}"
-
-
-def test_never_more_rows_than_a_page_holds(shown):
-    """The last row counts the others."""
-    page = shown({f"w{i}": torch.ones(1) for i in range(700)})
-    for request, num in (({}, MAX_ROWS), ({"search": "w"}, MAX_LISTED)):
-        *rows, more = page.rows(**request)
-        assert (len(rows), more) == (num, {"more": f"… {700 - num} more; search for them"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.summary.report import Report, ReportLine
-from tensornp.session.names import Session
+from tensornp.session.ledger import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot

@@ -1,19 +1,22 @@
-"""Show the statistics of a weight on all ranks, and the ranks with findings."""
+"""Show the statistics of a weight on all ranks, and the weights that differ between ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from tensornp.models.entries.entry import shape_text
-from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
 from tensornp.processes.asking import ranks_text
-from tensornp.processes.merged import Place, RankStats
-from tensornp.render.layout.document import Alarm, Document, Heading
+from tensornp.processes.merged import Drift, Place, RankStats
+from tensornp.render.layout.document import Alarm, Document, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow
+from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import number_text
 from tensornp.render.ranks.weights import silent_lines
 
 _MAX_PLACES = 16
+_MAX_ROWS, _MAX_LINES = 100, 10
 _WORDS = {"nan": "NaN", "inf": "infinite"}
 
 
@@ -57,3 +60,20 @@ def _where(place: Place, num: int) -> str:
     more = f" and {place.num - 3:,} more" if place.num > 3 else ""
     here = f"{place.num:,} " if num != place.num else ""
     return f"{here}on {ranks_text([place.rank])}, at {at}{more}"
+
+
+def drift_document(drift: Drift) -> Document:
+    """Return how many differ over which, and who has not answered."""
+    rows = [TableRow((cut(name, MAX_SHOWN), said)) for name, said in islice(drift.items(), _MAX_ROWS)]
+    more = f"… and {len(drift) - _MAX_ROWS:,} more differ" if len(drift) > _MAX_ROWS else ""
+    names = [cut(name, MAX_SHOWN) for name in drift.not_compared]
+    unread = f"not compared, as the bits cannot be read: {listed(names, _MAX_LINES)}" if names else ""
+    return Document(
+        (
+            Heading(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
+            Lines((unread,)),
+            silent_lines(drift.answers.silent_lines),
+            Table(("name", "what"), tuple(rows)),
+            Lines((more,)),
+        )
+    )

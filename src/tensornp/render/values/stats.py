@@ -1,7 +1,4 @@
-"""All that is said of the values of one tensor.
-
-Figures, places, quantiles, a histogram and a heat map.
-"""
+"""Show statistics of a tensor: figures, places, quantiles, a histogram and a heat map."""
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from tensornp.core.summary.stats import StatsSummary
 from tensornp.core.tensor.shards import Runs, nth
 from tensornp.core.values.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
-from tensornp.core.values.stats.distribution import NUM_BINS
+from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.layout.document import Beside, Both, Document, Pictures
+from tensornp.render.layout.document import Beside, Both, Document, Heading, Lines, Pictures
 from tensornp.render.layout.style import CARD, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
@@ -30,6 +27,8 @@ SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 MAX_INDICES = 10
 """Indices of an axis of which the figures are listed."""
 _WIDTH, _HEIGHT = 256, 64
+_IN_HEADING = 3
+"""Coordinates in the text of a location."""
 
 
 def stats_document(summary: StatsSummary) -> Document:
@@ -162,3 +161,18 @@ def picture_html(picture: PlaneMap) -> str:
 def figure_html(image: str, legend: str) -> str:
     """Return a picture over its legend."""
     return f'<div style="{PICTURE}">{image}<div style="{SMALL_TEXT}">{escape(legend)}</div></div>'
+
+
+def location_document(place: Location) -> Document:
+    """Return the count and the first places of elements, and all known coordinates below."""
+    known = ", ".join(str(list(index)) for index in place.indices)
+    # The heading has the first ones.
+    rest = f"the first {len(place.indices)}: {known}" if len(place.indices) > _IN_HEADING else ""
+    return Document((Heading(str(place)), Lines((rest,))))
+
+
+def histogram_document(histogram: Histogram) -> Document:
+    """Return the range, the count and the tallest bin of a histogram, with a picture on a page."""
+    # The line replaces an alternative text.
+    picture = Pictures(lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))
+    return Document((picture, Lines((histogram_alt(histogram),))))

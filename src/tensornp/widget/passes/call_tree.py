@@ -16,7 +16,8 @@ from tensornp.passes.tree import CallLine, CallTree
 from tensornp.render.layout.table import MARKS
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.passes import rows
-from tensornp.widget.tree import NONSENSE, Tree
+from tensornp.widget.tree import Tree
+from tensornp.widget.values import NONSENSE
 
 _MAX_TEXT = 400
 

@@ -15,8 +15,7 @@ from tensornp.render.passes.card import alarms_of, title_of
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.passes.call_tree import LiveCalls
-from tensornp.widget.tree import NONSENSE, integer_of
-from tensornp.widget.values import Values
+from tensornp.widget.values import NONSENSE, Values, integer_of
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass

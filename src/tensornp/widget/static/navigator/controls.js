@@ -1,6 +1,6 @@
 // What leads to an element, an index that is typed and searches, and how the numbers are shown.
 
-import { button, element, field, focused, groupOf } from "../page/elements.js";
+import { button, element, field, groupOf } from "../page/elements.js";
 
 const EXTREMES = [
   ["absmax", "max |x|", "Go to the value of the largest magnitude"],
@@ -8,7 +8,7 @@ const EXTREMES = [
   ["max", "max", "Go to the largest value"],
 ];
 export class Controls {
-  // `go(text)` goes to an index, `seek(what, isBack)` to a value, `face(number)` shows another side, and `close()` ends it.
+  // `go(text)` goes to an index, `seek(what)` to a value, `face(number)` shows another side, and `close()` ends it.
   constructor({ go, seek, face, close }) {
     this.turn = face;
     this.faces = groupOf("Side");
@@ -23,34 +23,24 @@ export class Controls {
       go(this.index.value);
     });
     this.problem = element("span", "problem");
-    const before = button("◂ NaN", "Go to the NaN before (N)", () => seek("nan", true));
-    before.setAttribute("aria-label", "previous NaN");
     const next = button("NaN ▸", "Go to the next NaN (n)", () => seek("nan"));
     next.setAttribute("aria-label", "next NaN");
-    this.seekers = { nan: [before, next] };
-    this.position = element("span", "position");
     const extremes = EXTREMES.map(([what, text, title]) => button(text, title, () => seek(what)));
     const inf = button("Inf ▸", "Go to the next infinity", () => seek("inf"));
     inf.setAttribute("aria-label", "next Inf");
-    this.seekers.inf = [inf];
-    const jumps = groupOf("Jump to", [before, next, this.position, ...extremes, inf]);
+    const jumps = groupOf("Jump to", [next, ...extremes, inf]);
     this.end = button("close ✕", "Close the grid", close, "copy tensornp-end");
     this.end.setAttribute("aria-label", "Close the grid");
     this.node.append(this.faces, jumps, this.form, this.problem, this.end);
   }
 
-  paint({ index, faces = [], face, absent = [] }) {
+  paint({ index, faces = [], face }) {
     if (this.faces.childElementCount !== faces.length) {
       const labels = faces.map((label, i) => button(label, `Show ${label}`, () => this.turn(i)));
       this.faces.replaceChildren(...labels);
     }
     [...this.faces.children].forEach((one, i) => one.setAttribute("aria-pressed", String(i === face)));
     this.faces.hidden = !faces.length;
-
-    for (const [what, all] of Object.entries(this.seekers)) {
-      // What has the focus keeps it.
-      for (const one of all) one.disabled = absent.includes(what) && one !== focused();
-    }
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = index;
   }

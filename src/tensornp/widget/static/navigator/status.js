@@ -2,16 +2,15 @@
 
 import { element, liveRegion } from "../page/elements.js";
 import { inWhole } from "./grid.js";
-import { Legend } from "./legend.js";
 
 export class Status {
   constructor() {
     this.node = element("div", "line-of-cell");
     this.where = element("span", "where");
     this.said = element("span", "said");
-    this.legend = new Legend();
+    this.legend = element("span", "legend");
     this.live = liveRegion();
-    this.node.append(this.where, this.said, this.legend.node, this.live);
+    this.node.append(this.where, this.said, this.legend, this.live);
   }
 
   say(text, tone = "plain") {
