@@ -108,27 +108,6 @@ def test_keys_move_as_in_a_grid(navigator: MakeNavigator) -> None:
         assert float(cell.inner_text()) == shown.tensor[tuple(place)].item(), key
 
 
-def test_stale_answers_and_those_for_another_page_are_dropped(navigator: MakeNavigator) -> None:
-    """Only the answer to the request that is under way is painted."""
-    shown = navigator(counted(500, 4))
-    shown.grid.locator("[tabindex='0']").focus()
-    shown.page.keyboard.press("PageDown")
-    (request,) = shown.sent()
-    before = shown.grid.inner_text()
-    for wrong in ({"number": request["number"] - 1}, {"page": "another"}, {"number": "x"}, {"page": None}):
-        shown.reply(
-            {"type": "error", "text": "stale", "page": request["page"], "number": request["number"], **wrong}, []
-        )
-    shown.page.evaluate("[null, 3, 'x', {}].forEach((nonsense) => window.reply(nonsense, []))")
-    assert shown.grid.inner_text() == before
-    # That it waits for the true answer may be said by now.
-    expect(shown.said).not_to_contain_text("stale")
-    shown.settle()
-    shown.cell("16, 0")
-    shown.reply({"type": "error", "text": "late", "page": request["page"], "number": request["number"]}, [])
-    expect(shown.said).to_have_text("")
-
-
 def test_an_index_is_gone_to_and_a_wrong_one_is_explained_beside_the_field(navigator: MakeNavigator) -> None:
     """`g` goes to the field, Enter to the cell, Escape back to where one was."""
     shown = navigator(counted(3, 100, 200))

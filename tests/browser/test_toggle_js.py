@@ -115,19 +115,6 @@ def test_the_card_follows_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
     expect(face.locator("details")).to_have_attribute("open", "")
 
 
-def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeToggle) -> None:
-    """The reason stands where the pointer rests, and neither pointer nor keys reach the mode."""
-    shown = toggle(torch.zeros(2, dtype=torch.bfloat16))
-    view = shown.page.locator("label", has_text="view")
-    expect(shown.radio("view")).to_be_disabled()
-    expect(view).to_have_attribute("title", re.compile("NumPy has no bfloat16"))
-    expect(shown.radio("copy")).to_be_checked()
-    view.click(force=True)
-    shown.radio("copy").press("ArrowRight")
-    expect(shown.radio("share")).to_be_checked()
-    assert [one["mode"] for one in shown.sent()] == ["share"]
-
-
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
     """The button says Overwrite for the very name that the kernel asked about, and for no other."""
     shown = toggle()

@@ -190,24 +190,6 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
 
 
-def test_a_narrow_page_has_fewer_columns_and_cuts_names(tree: MakeTree) -> None:
-    """The sorted column stays; the title has the whole name."""
-    name = f"layer.{'x' * 60}.0"
-    shown = tree({name: torch.full((2,), 2.0), f"layer.{'y' * 60}.1": torch.ones(3), "b": torch.ones(2).half()})
-    shown.page.set_viewport_size({"width": 520, "height": 800})
-    shown.scan()
-    shown.page.evaluate("document.querySelector('[name=std]').click()")
-    shown.settle()
-    heads = shown.grid.locator("thead th:visible")
-    assert heads.all_text_contents() == ["name", "shape", "dtype", "norm", "std"]
-    assert shown.grid.evaluate("node => node.parentNode.scrollWidth <= node.parentNode.clientWidth")
-    text = shown.grid.locator(".tensornp-name-text").first
-    assert text.evaluate("node => node.scrollWidth > node.clientWidth")
-    assert "x" * 60 in (shown.grid.locator("tbody tr[data-number]").first.get_attribute("title") or "")
-    shown.page.set_viewport_size({"width": 1600, "height": 800})
-    expect(shown.grid.locator("thead th", has_text="zeros")).to_be_visible()
-
-
 def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
     """Neither a branch nor a panel, nor one that is open above it."""
     shown = tree(
@@ -230,26 +212,6 @@ def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
         after = rows.nth(at).bounding_box()
         assert before and after and before["x"] == after["x"]
         assert after["y"] <= before["y"]
-
-
-def test_an_open_panel_keeps_its_state_under_its_row(tree: MakeTree) -> None:
-    """As a scan ends and as rows are folded and sorted; its focus stays."""
-    shown = tree({f"w{i}.{'ab'[i % 2]}": torch.ones(3 + i) for i in range(6)})
-    shown.search.fill("w")
-    shown.settle()
-    shown.grid.locator("tbody tr").nth(2).click()
-    shown.settle()
-    name = shown.page.get_by_label("Name for the array")
-    name.fill("kept")
-    shown.set("findings", [])
-    shown.page.evaluate("document.querySelector('[name=elements]').click()")
-    shown.settle()
-    expect(name).to_have_value("kept")
-    expect(name).to_be_focused()
-    expect(shown.page.locator("tr.tensornp-opened + .tensornp-panel-row")).to_have_count(1)
-    shown.search.fill("w5")
-    shown.settle()
-    expect(shown.page.locator(".tensornp-weight")).to_have_count(0)
 
 
 def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:

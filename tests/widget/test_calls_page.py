@@ -12,7 +12,7 @@ from built_passes import Built, Run, transformer, value
 from tree_rows import rows_of
 
 from tensornp.passes.records import PassRecord
-from tensornp.widget.passes.calls import CallsWidget
+from tensornp.widget.calls import CallsWidget
 from tensornp.widget.values import NONSENSE
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -122,18 +121,6 @@ def test_one_toggle_comes_unasked_and_moves_from_card_to_card(kernel):
     assert not any(WIDGET in data for data in kernel.shown.values())
 
 
-@pytest.mark.slow
-def test_whoever_only_asks_for_a_representation_gets_no_toggle(kernel):
-    """A variable inspector formats what nobody sees; the toggle stays at the card that was shown."""
-    kernel.run("w = torch.zeros(3)\nv = torch.ones(2)\nw")
-    ((comm, state),) = kernel.toggles().items()
-    kernel.run("_ = get_ipython().display_formatter.format(v)")
-    kernel.run("%%capture\ndisplay(v)")
-    assert kernel.comms[comm]["anchor"] == state["anchor"]
-    kernel.run("display(v)\nget_ipython().display_formatter.format(w)\nNone")
-    assert kernel.comms[comm]["suggestion"] == "v_np"
-
-
 def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
     """What the page sends arrives; each mode's array does what it says."""
     kernel.run("w = torch.zeros(3)\nw")
@@ -163,18 +150,6 @@ def test_the_values_open_in_the_same_part_and_nonsense_is_not_answered(kernel):
     assert kernel.answers == []
 
 
-def test_what_is_shown_is_what_bind_binds(kernel):
-    """bfloat16 prints its own dtype in share mode, and the values as they are when the name is bound."""
-    (card,) = kernel.run("w = torch.ones(2).bfloat16()\nw")
-    (comm,) = kernel.toggles()
-    assert "dtype=float32" in card["text/plain"]
-    kernel.run("w[0] = 3")
-    for mode in ("share", "copy"):
-        kernel.ask(comm, "choose", mode=mode)
-        kernel.ask(comm, "bind", name=f"{mode}d")
-        assert html.escape(kernel.value(f"{mode}d")) in kernel.comms[comm]["html"]
-
-
 @pytest.mark.slow
 def test_widget_never_and_always(kernel):
     """never shows none; always gives each living card one comm, until its cell runs again."""
@@ -190,20 +165,6 @@ def test_widget_never_and_always(kernel):
     kernel.run("display(a)\nb", cell_id="two")
     assert len(kernel.toggles()) == 4
     kernel.run("%config TensorDisplay.widget = 'auto'")
-
-
-NONSENSE = ({"method": "update", "state": 3}, {"method": "update", "state": [[]]}, {"method": "update"}, {"method": 5},
-            {"method": "update", "state": {"mode": [1], "x": {}}, "buffer_paths": [["a"]]}, {"state": None}, [], "text",
-            {"method": "custom"}, {"method": "custom", "content": {"type": "bind", "id": []}})  # fmt: skip
-
-
-def test_nonsense_in_a_message_of_the_page_raises_nothing(kernel):
-    """Nothing is printed under any cell, and the toggle goes on."""
-    kernel.run("w = torch.zeros(3)\nw")
-    (comm,) = kernel.toggles()
-    for data in NONSENSE:
-        assert kernel.send(comm, data) == []
-    assert kernel.ask(comm, "choose", mode="copy")["mode"] == "copy"
 
 
 @pytest.mark.slow

@@ -14,11 +14,8 @@ from safetensors.torch import save_file
 from tree_rows import rows_of
 
 import tensornp as tnp
-from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.live.refind import released
-from tensornp.models.module_view import module_view
-from tensornp.widget.tree import MAX_ROWS
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -122,20 +119,6 @@ def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
     opened = [row["id"] for row in first[:2]]
     assert page.names(opened=opened) == ["{0..11}", "0", "weight", "bias", "1", "12.weight"]
     assert page.reached == []
-
-
-def test_a_weight_is_revealed_in_whatever_is_closed(shown):
-    """Also one of more siblings than there are rows for."""
-    page = shown(net())
-    number = [*page.explorer].index("7.1.bias")
-    rows = page.rows(opened=[], reveal=number)
-    assert [row["name"] for row in rows if row["open"]] == ["{0..11}", "1", "bias"]
-    assert sum(row["number"] == number for row in rows) == 1
-    page = shown({f"{i}.w": torch.ones(1) for i in range(1000)})
-    (fold,) = page.rows()
-    assert len(page.rows(parent=fold["id"])) == MAX_ROWS + 1
-    *rows, last, more = page.rows(reveal=998)
-    assert (len(rows), last["number"], more["more"]) == (MAX_ROWS + 1, 998, "… 500 more; search for them")
 
 
 def test_a_list_is_searched_filtered_and_sorted(shown):
@@ -259,18 +242,6 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     monkeypatch.setattr("tensornp.core.lowlevel.gradients.backward_runs_elsewhere", lambda: True)
     page.scan()
     assert page.widget.scanned.endswith(" · another thread runs a backward: gradients were not read")
-
-
-def test_what_was_not_read_is_said_until_a_scan_has_read_it(shown):
-    """Silence looks like a verdict; of a module that was looked at whole, it is one."""
-    page = shown({"a": torch.ones(2), "b": torch.zeros(0)})
-    assert [one["text"] for one in page.widget.findings] == ["values not read yet; Scan looks for NaN"]
-    page.scan()
-    assert "not read yet" not in str(page.widget.findings)
-    assert shown({"b": torch.zeros(0)}).widget.findings == []
-    looked_at = shown(net())
-    looked_at.widget.tell(module_view(net(), DisplayOptions()))
-    assert looked_at.widget.findings == []
 
 
 def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):

@@ -30,7 +30,7 @@ def is_ours(obj: Any, has_other_display: Callable[[type], bool]) -> bool:
     from tensornp.core.tensor.containers import is_container, leaves
 
     try:
-        return _holds_tensors(obj) or (
+        return holds_tensors(obj) or (
             is_container(obj) and any(stands_for_tensor(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
         )
     except Exception:
@@ -70,7 +70,7 @@ def unshown_text(obj: Any, reason: str) -> str | None:
     return f"{type(obj).__name__} (not shown: {reason})" if is_met_tensor(obj) else None
 
 
-def _holds_tensors(obj: Any) -> bool:
+def holds_tensors(obj: Any) -> bool:
     """Return whether `obj` is a module with parameters, buffers or packed weights."""
     from torch import ScriptObject, Tensor
     from torch.nn import Module

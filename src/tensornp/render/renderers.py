@@ -8,17 +8,17 @@ RENDERERS = {
     "tensornp.core.convert.plan.ConversionPlan": "tensornp.render.tensor.receipt:plan_document",
     "tensornp.core.memory.aliases.Aliases": "tensornp.render.tensor.aliases:aliases_document",
     "tensornp.core.summary.card.TensorSummary": "",
-    "tensornp.core.summary.container.ArraySummary": "tensornp.render.tensor.array:array_document",
+    "tensornp.core.summary.container.ArraySummary": "tensornp.render.tensor.card:array_document",
     "tensornp.core.summary.container.ContainerSummary": "tensornp.render.collections.container:container_document",
-    "tensornp.core.summary.stats.ComparisonSummary": "tensornp.render.values.comparison:comparison_document",
-    "tensornp.core.summary.stats.StatsSummary": "tensornp.render.values.stats:stats_document",
+    "tensornp.core.summary.stats.ComparisonSummary": "tensornp.render.values:comparison_document",
+    "tensornp.core.summary.stats.StatsSummary": "tensornp.render.values:stats_document",
     "tensornp.core.summary.view.Unshown": "tensornp.render.layout.document:unshown_document",
     "tensornp.core.tensor.facts.TensorInfo": "tensornp.render.tensor.info:info_document",
     "tensornp.core.tensor.shards.ShardFacts": "tensornp.render.tensor.info:shard_document",
-    "tensornp.core.values.compare.compare.Comparison": "tensornp.render.values.comparison:comparison_document",
-    "tensornp.core.values.locate.Location": "tensornp.render.values.stats:location_document",
-    "tensornp.core.values.stats.distribution.Histogram": "tensornp.render.values.stats:histogram_document",
-    "tensornp.core.values.stats.record.TensorStats": "tensornp.render.values.stats:stats_document",
+    "tensornp.core.values.compare.compare.Comparison": "tensornp.render.values:comparison_document",
+    "tensornp.core.values.locate.Location": "tensornp.render.values:location_document",
+    "tensornp.core.values.stats.distribution.Histogram": "tensornp.render.values:histogram_document",
+    "tensornp.core.values.stats.record.TensorStats": "tensornp.render.values:stats_document",
     "tensornp.models.comparing.comparison.WeightsComparison": (
         "tensornp.render.models.comparison:weights_comparison_document"
     ),
@@ -32,9 +32,9 @@ RENDERERS = {
     "tensornp.passes.follow.FollowedPass": "tensornp.render.passes.card:pass_document",
     "tensornp.passes.records.Call": "tensornp.render.passes.call:call_document",
     "tensornp.passes.records.Finding": "tensornp.render.passes.call:finding_document",
-    "tensornp.processes.merged.Drift": "tensornp.render.ranks.stats:drift_document",
-    "tensornp.processes.merged.RankStats": "tensornp.render.ranks.stats:rank_stats_document",
-    "tensornp.processes.merged.RankWeights": "tensornp.render.ranks.weights:rank_weights_document",
+    "tensornp.processes.merged.Drift": "tensornp.render.ranks:drift_document",
+    "tensornp.processes.merged.RankStats": "tensornp.render.ranks:rank_stats_document",
+    "tensornp.processes.merged.RankWeights": "tensornp.render.ranks:rank_weights_document",
 }
 """The function that makes the document of a class; none is imported before it is used."""
 

@@ -24,7 +24,7 @@ from tensornp.models.module_view import ModuleView
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, facts_html, panel_array_html
 from tensornp.render.models.scan import partly_read
-from tensornp.render.values.stats import panel_stats_html
+from tensornp.render.values import panel_stats_html
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.part import ScanningPart, module, stylesheet
 from tensornp.widget.values import NONSENSE, Handler, Values, integer_of

@@ -91,16 +91,6 @@ def test_a_printer_that_someone_has_registered_is_not_replaced(shell, kind):
     assert "Batch at 0x" in shell.show(batch)["text/plain"]
 
 
-BATCHES = {
-    "[torch.arange(3), torch.arange(3)]": "list of 2 tensors · 48 bytes · all int64, cpu, array shared",
-    "dict(input_ids=torch.ones(2, 5).long(), attention_mask=torch.ones(2, 5).long())": "dict of 2 tensors · 160 bytes",
-    "(torch.arange(3), torch.arange(3) > 1)": "tuple of 2 tensors · 27 bytes · all cpu, array shared",
-    "[torch.zeros(2, 2, 3).byte() for _ in range(3)]": "list of 3 tensors · 36 bytes",
-    "list(torch.nn.BatchNorm1d(3).buffers())[2:] * 2": "list of 2 tensors · 8 bytes",
-    "[Silent(), Silent()]": "list of 2 tensors · ",
-}
-
-
 def test_memory_that_several_leaves_share_is_counted_once():
     """A tensor, its array, its transpose and a row of it; two columns side by side are two."""
     x = torch.ones(4, 5)

@@ -8,9 +8,6 @@ import re
 import torch
 
 import tensornp as tnp
-from tensornp.render.layout.style import badge_style
-
-AMBER = badge_style("alarm")
 
 
 def badge(card: dict[str, str]) -> tuple[str, str]:
@@ -82,17 +79,3 @@ def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell)
         "no backward has reached it so far, or it was set to None since."
     )
     assert badge(shell.show(model["used"].weight))[0] == "requires grad · has .grad"
-
-
-BENIGN = {
-    "zero_grad of one group": """
-model(torch.ones(2)).sum().backward()
-torch.optim.SGD(model[1].parameters(), lr=0.1).zero_grad()
-seen = show(model[1].weight)""",
-    "a hook of a backward that is on its way": """
-model[1].weight.register_post_accumulate_grad_hook(lambda _: seen.update(show(model[0].weight)))
-model(torch.ones(2)).sum().backward()""",
-    "a .grad that was set by hand": """
-model[0].weight.grad = torch.ones(2, 2)
-seen = show(model[1].weight)""",
-}

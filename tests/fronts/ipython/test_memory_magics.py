@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from IPython.utils.capture import capture_output
-from older import needs_what_is_saved
 
 
 @pytest.fixture(autouse=True)
@@ -106,22 +105,6 @@ def test_an_array_that_was_left_behind_is_named(shell):
     cell(shell, "s.data = torch.from_numpy(elsewhere := np.ones(5, np.float32)); twin = torch.from_numpy(elsewhere)")
     assert "same memory as elsewhere (NumPy array), twin" in card(shell, "s")
     assert [line for line in card(shell, "stays") if "twin" in line or "elsewhere" in line] == []
-
-
-@needs_what_is_saved
-def test_saved_for_backward_is_a_badge_where_numpy_can_write(shell):
-    """In share mode; in view mode the receipt says that NumPy cannot spoil it."""
-    cell(shell, "x = torch.ones(3, requires_grad=True); y = x.exp()")
-    assert "saved for ExpBackward0" not in card(shell, "y")
-    explained = cell(shell, "%tonumpy --explain y")
-    assert "saved for ExpBackward0: this array is read-only, so NumPy cannot" in explained
-    receipt = cell(shell, "a = %tonumpy -s x\nz = x.sin()")
-    assert "saved for" not in receipt
-    assert "saved for SinBackward0: a NumPy write here gives wrong gradients" in cell(shell, "a = %tonumpy -s x")
-    cell(shell, "%config TensorDisplay.mode = 'share'")
-    assert "saved for ExpBackward0" in card(shell, "y")
-    cell(shell, "y.sum().backward()")
-    assert "saved for ExpBackward0" not in card(shell, "y")
 
 
 def test_options_turn_it_off(shell):

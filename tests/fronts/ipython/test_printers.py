@@ -132,16 +132,6 @@ def test_modes_of_the_user_see_nothing_of_a_display(shell):
     torch.func.grad(lambda x: (x * (shell.show_within_modes(t)["text/plain"] == expected)).sum())(torch.ones(2))
 
 
-def test_a_container_shows_a_table_with_the_way_to_each_leaf(shell):
-    """One row each: how to reach it, what it is, its first values."""
-    data = shell.show({"w": [torch.arange(5.0), 3], "meta": torch.ones(2, device="meta")})
-    rows = data["text/plain"].splitlines()
-    assert rows[0] == "dict of 2 · 2 tensors · 28 bytes · all float32"
-    assert re.match(r"w\[0\] +\(5,\) +cpu +20 bytes +shared +0., 1., 2., …", rows[2])
-    assert re.match(r"w\[1\] +3", rows[3])
-    assert "a meta tensor has a shape" in words(data["text/html"])
-
-
 def test_a_large_state_dict_is_bounded_and_says_what_it_leaves_out(shell):
     """2,000 tensors stay under 100 KB of output."""
     state = collections.OrderedDict((f"layer.{i}.weight", torch.ones(3, 3)) for i in range(2000))

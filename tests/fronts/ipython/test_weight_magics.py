@@ -108,17 +108,6 @@ def test_optimizers_are_compared_by_the_magic(shell):
     assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
 
 
-def test_an_explorer_and_a_part_of_it_are_shown_too(shell):
-    """As the value of an expression."""
-    shell.run("import torch, tensornp as tnp\nnet = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 4))")
-    shell.run("w = tnp.weights(net)")
-    text, _ = shown(shell, "%weights w")
-    assert "4 weights" in text
-    text, _ = shown(shell, "%weights w['1']")
-    assert "2 weights" in text
-    assert "1.bias" in text
-
-
 def test_magics_take_a_weight(shell, folder):
     """As they take its array; what tells of a conversion says what has told it."""
     shell.run("import tensornp as tnp; e = tnp.weights('model.safetensors')['layers.0.w']")
@@ -128,20 +117,3 @@ def test_magics_take_a_weight(shell, folder):
     shell.run("%tensorstats e")
     assert "mean" in shell.displayed[0]["text/plain"]
     assert shell.fail("%tonumpy --explain e").endswith("a weight of an explorer has .plan()")
-
-
-INSIDE = """import copy, torch, tensornp as tnp
-class Foo:
-    def __init__(self, held): self.held = held
-def made(value):
-    module = torch.nn.Linear(2, 1)
-    for one in module.parameters(): torch.nn.init.constant_(one, value)
-    optimizer = torch.optim.SGD(module.parameters(), momentum=0.9)
-    for one in module.parameters(): one.grad = torch.full_like(one, value)
-    optimizer.step()
-    return {"module": module, "scripted": torch.jit.script(copy.deepcopy(module)), "optimizer": optimizer,
-            "storage": torch.full((2,), value).untyped_storage(), "foo": Foo(torch.full((2,), value))}[what]
-t = torch.ones(2)
-"""
-CONTAINERS = {"{'a': made(%s), 't': t}": "a", "[made(%s), t]": "0", "(t, {'b': [made(%s)]})": "1.b.0"}
-LISTED = {"module": ".weight", "scripted": ".bias", "optimizer": ".state.weight.momentum_buffer", "storage": ""}

@@ -170,39 +170,6 @@ def test_what_a_mask_hides_is_marked():
         assert decoded(tnp.image(obj)).tolist() == [[list(palette.NAN), [255] * 3]]
 
 
-@pytest.mark.parametrize(
-    ("shape", "said"),
-    [
-        ((16, 3, 3, 3), "NCHW, assumed as usual in torch (NHWC fits too) · 3 × 3 RGB · 16 pictures"),
-        ((2, 3, 9, 4), "NCHW, assumed as usual in torch (NHWC fits too) · 9 × 4 RGB · 2 pictures"),
-        ((1, 1, 1, 1), "NCHW, assumed as usual in torch (NHWC fits too) · 1 × 1 grey · 1 picture"),
-        ((64, 32, 3, 3), "NCHW, assumed as usual in torch (NHWC fits too) · 3 × 3 grey · the first 2 of 64 pictures"),
-        ((8, 512, 1, 1), "NCHW, assumed as usual in torch (NHWC fits too) · 1 × 1 grey · the first of 8 pictures, the"),
-        ((8, 28, 28, 3), "NHWC, the only layout with 1, 3 or 4 channels · 28 × 28 RGB · 8 pictures"),
-        ((3, 4, 3), "CHW, assumed as usual in torch (HWC fits too) · 4 × 3 RGB"),
-        ((9, 8, 4), "HWC, the only layout with 1, 3 or 4 channels · 9 × 8 RGBA"),
-        ((16, 28, 28), "CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile"),
-        ((8, 64, 14, 14), "NCHW, assumed as usual in torch · 14 × 14 grey · the first of 8 pictures, 64 channels"),
-    ],
-)  # fmt: skip
-def test_what_is_assumed_of_a_shape_is_said(shape, said):
-    """Channels first, as torch has them, wherever that may be; of more channels than colours each is a tile."""
-    assert tnp.image(torch.zeros(shape)).caption.startswith(said)
-
-
-def test_each_channel_of_feature_maps_is_a_tile():
-    """In order, by the index that leads to it; those of more pictures than there is room for are left out whole."""
-    maps = torch.randint(0, 256, (8, 64, 5, 6), dtype=torch.uint8)
-    image = tnp.image(maps)
-    assert [place.label for place in image.places] == [f"0, {c}" for c in range(64)]
-    for c in range(64):
-        np.testing.assert_array_equal(decoded(image, c, (5, 6))[..., 0], maps[0, c].numpy())
-    few = tnp.image(maps[:, :8])
-    assert [place.label for place in few.places] == [f"{n}, {c}" for n in range(8) for c in range(8)]
-    tops = [place.top for place in few.places]
-    assert tops == [top for top in sorted(set(tops)) for _ in range(8)], "a row for each picture"
-
-
 def test_pictures_of_a_list_are_read_each_by_itself():
     """Tensors and arrays, of any size, layout and dtype; what holds for all of them is said once."""
     coloured, grey = rgb(), np.random.default_rng(1).integers(0, 256, (9, 7), np.uint8)
@@ -222,21 +189,6 @@ def test_pictures_of_a_list_are_read_each_by_itself():
     assert tnp.image([grey, grey]).caption.startswith(
         "a list of 2 pictures · HW, the only layout that fits · 9 × 7 grey"
     )
-
-
-def test_the_size_on_the_page_is_chosen():
-    """Of the longer side of each picture, by the nearest of its pixels; one that leaves some out says so."""
-    values = np.random.default_rng(0).integers(0, 256, (2, 6, 9), np.uint8)
-    image = tnp.image(values, size=90)
-    assert [(place.width, place.height) for place in image.places] == [(90, 60)] * 2
-    for i in range(2):
-        np.testing.assert_array_equal(decoded(image, i, (6, 9))[..., 0], values[i])
-    assert "reduced" not in image.caption
-    mixed = tnp.image([values[0], rgb(40, 20)], size=20)
-    assert [(place.width, place.height) for place in mixed.places] == [(20, 13), (10, 20)]
-    assert mixed.caption.endswith("reduced to 20 pixels")
-    one = tnp.image(torch.rand(3, 400, 300), size=100)
-    assert one.size == (75, 100)
 
 
 @pytest.mark.parametrize(

@@ -173,37 +173,3 @@ def test_a_sparkline_has_a_bar_for_each_count_and_a_space_for_none(counts):
     ordered = [bar for _, bar in sorted(zip(counts, bars, strict=True))]
     assert ordered == sorted(ordered)
     assert not any(counts) or ordered[-1] == "█"
-
-
-# How the three kinds of colour-blind see, on linear light (Machado, Oliveira and Fernandes 2009, severity 1).
-SEEN = {
-    "all colours": np.eye(3),
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-}
-
-
-def oklab(colours, seen):
-    """Return what colours look like, in a space where a distance of 0.02 can just be seen (Ottosson 2020)."""
-    share = np.array(colours) / 255
-    light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    light = np.clip(light @ np.array(SEEN[seen]).T, 0, 1)
-    cones = np.array([[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
-                      [0.0883024619, 0.2817188376, 0.6299787005]])  # fmt: skip
-    to_lab = np.array([[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099],
-                       [0.0259040371, 0.7827717662, -0.8086757660]])  # fmt: skip
-    return np.cbrt(light @ cones.T) @ to_lab.T
-
-
-@pytest.mark.parametrize("seen", SEEN)
-@pytest.mark.parametrize("signed", [True, False])
-def test_no_mark_can_be_taken_for_a_value_or_another_mark(seen, signed):
-    """By those who see all colours, nor by the colour-blind; nor the two signs for each other."""
-    scale = palette.scale(palette.DIVERGING if signed else palette.SEQUENTIAL)
-    marks = [*MARKS.values(), *(palette.BEYOND_DIVERGING if signed else palette.BEYOND_SEQUENTIAL)]
-    values, others = oklab(scale, seen), oklab(marks, seen)
-    assert np.linalg.norm(values[:, None] - others[None], axis=-1).min() > 0.06
-    apart = np.linalg.norm(others[:, None] - others[None], axis=-1) + np.eye(len(others))
-    assert apart.min() > 0.06
-    assert np.linalg.norm(values[0] - values[-1]) > 0.2

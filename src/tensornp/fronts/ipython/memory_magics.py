@@ -41,8 +41,6 @@ class MemoryMagics(Magics):
         self._live = live
         self._ledger = ledger
         self._made_watch: Watch | None = None
-        # Cells that run within each other; only the outermost one has a report.
-        self._depth = 0
 
     @property
     def _watch(self) -> Watch:
@@ -159,27 +157,19 @@ class MemoryMagics(Magics):
             print(self._watch.left_out)
 
     def _follow(self) -> None:
-        """Register the callbacks exactly while something is watched."""
+        """Register the callback exactly while something is watched."""
         events = self.shell.events
-        for event, callback in (("pre_run_cell", self._before_cell), ("post_run_cell", self._after_cell)):
-            is_called = callback in events.callbacks[event]
-            if self._watch.names and not is_called:
-                events.register(event, callback)
-            elif is_called and not self._watch.names:
-                events.unregister(event, callback)
-                self._depth = 0
-
-    def _before_cell(self, _: Any) -> None:
-        self._depth += 1
+        is_called = self._after_cell in events.callbacks["post_run_cell"]
+        if self._watch.names and not is_called:
+            events.register("post_run_cell", self._after_cell)
+        elif is_called and not self._watch.names:
+            events.unregister("post_run_cell", self._after_cell)
 
     def _after_cell(self, result: Any) -> None:
         """Show the changes; an exception here would be printed below every cell."""
         from tensornp.core.lowlevel.attributes import error_text
         from tensornp.core.summary.report import Report, ReportLine
 
-        self._depth = max(self._depth - 1, 0)
-        if self._depth:
-            return
         # A cell that is not stored has the number of the last one.
         is_stored = bool(getattr(result.info, "store_history", True) and result.execution_count)
         cell = f"In[{result.execution_count if is_stored else self.shell.displayhook.prompt_count}]"

@@ -54,7 +54,7 @@ def part_of(obj: Any, summary: Any, names: Mapping[str, Any], name: str, anchor:
     """Return the live part of the object `name`, None if there is nothing to open."""
     kind = type(summary).__name__
     if kind == "FollowedPass":
-        from tensornp.widget.passes.calls import CallsWidget
+        from tensornp.widget.calls import CallsWidget
 
         is_tree = obj.is_over and len(obj._record.calls) > 1
         return CallsWidget(obj, opened=name, anchor=anchor) if is_tree else None
