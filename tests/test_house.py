@@ -76,7 +76,7 @@ def names_of(path: Path) -> Names:
             assert node.level == 0, f"{path}: relative import"
             names.imports.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tensornp."):
-            names.imports.add(node.value)
+            names.imports.add(node.value.replace(":", "."))
         elif isinstance(node, ast.Attribute):
             names.attributes.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

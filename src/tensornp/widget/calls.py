@@ -71,7 +71,7 @@ class LiveCalls(Tree):
         self._titles = [call.title for call in record.calls[1:]]
         outputs = [value for call in record.calls[1:] for value in call.outputs.values()]
         is_told = {
-            rows.GRAD: any(one.grad is not None for one in outputs),
+            rows.GRAD: any(rows.gradient_of(call) is not None for call in record.calls[1:]),
             rows.DTYPE: len({one.dtype for one in outputs}) > 1,
         }
         self._headings = [heading for heading in rows.HEADINGS if is_told.get(heading, True)]
