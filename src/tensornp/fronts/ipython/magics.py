@@ -17,15 +17,9 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import (
-    Option,
-    as_usage_errors,
-    documented,
-    split_line,
-)
+from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.evaluate import evaluated
-from tensornp.fronts.ipython.names import check_overwritable, check_reachable
+from tensornp.fronts.ipython.names import check_identifier, check_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,17 +31,7 @@ if TYPE_CHECKING:
 
 MAX_NOTED = 100
 """Tensors of one conversion that are remembered, so that a later change is told."""
-OPTIONS: dict[str, tuple[Option, ...]] = {
-    "tonumpy": (
-        Option("v", "view", "share memory, read-only (the default; see %config TensorDisplay.mode)"),
-        Option("s", "share", "share memory, writeable; an error if that is impossible"),
-        Option("c", "copy", "always copy"),
-        Option("d", "dtype", "convert to D: float32, bfloat16, float8_e4m3fn, ...", "D"),
-        Option("o", "out", "bind the array to NAME", "NAME"),
-        Option("", "explain", "print the receipt and convert nothing"),
-    ),
-    "totensor": (Option("o", "out", "bind the tensor to NAME", "NAME"),),
-}
+OPTIONS = {"tonumpy": "view,v share,s copy,c dtype,d= out,o= explain", "totensor": "out,o="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +58,6 @@ class TensorMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
-    @documented(*OPTIONS["tonumpy"])
     def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a tensor, or a container of tensors, to NumPy, and show the receipt.
 
@@ -85,7 +68,12 @@ class TensorMagics(Magics):
 
         Options, before the expression::
 
-            {options}
+            -v, --view      share memory, read-only (the default; see %config TensorDisplay.mode)
+            -s, --share     share memory, writeable; an error if that is impossible
+            -c, --copy      always copy
+            -d, --dtype D   convert to D: float32, bfloat16, float8_e4m3fn, ...
+            -o, --out NAME  bind the array to NAME
+            --explain       print the receipt and convert nothing
 
         Example: ``a = %tonumpy model.fc.weight``
         """
@@ -98,7 +86,7 @@ class TensorMagics(Magics):
         names = rest.removesuffix(";").split()
         with as_usage_errors():
             for name in names:
-                check_reachable(name)
+                check_identifier(name)
         body = compile_body(self.shell, cell)
         expression = names[0] if len(names) == 1 else body.expression
         request = replace(request, is_quiet=request.is_quiet or body.is_quiet, expression=expression)
@@ -108,7 +96,6 @@ class TensorMagics(Magics):
     @needs_local_scope
     @output_can_be_silenced
     @line_magic
-    @documented(*OPTIONS["totensor"])
     def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a NumPy array to a tensor, and say whether memory is shared.
 
@@ -120,7 +107,7 @@ class TensorMagics(Magics):
 
         Options, before the expression::
 
-            {options}
+            -o, --out NAME  bind the tensor to NAME
 
         Example::
 
@@ -146,10 +133,10 @@ class TensorMagics(Magics):
 
         What cannot be bound is refused before anything runs.
         """
-        options, rest = split_line(line, OPTIONS[magic], f"%{magic}")
+        options, rest = split_line(line, OPTIONS[magic])
         with as_usage_errors():
             if "out" in options:
-                check_overwritable(self.shell, options["out"])
+                check_name(self.shell, options["out"])
         return options, rest
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
@@ -250,7 +237,7 @@ def _nothing_in(value: Any, wanted: str, cure: str) -> str:
 
 
 def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], *, is_one: bool) -> None:
-    from tensornp.render.layout.bundle import bundle
+    from tensornp.render.layout.document import bundle
     from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
     if not is_one:
@@ -262,7 +249,7 @@ def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], 
 
 def _show_way_back(array: np.ndarray[Any, Any]) -> None:
     from tensornp.core.convert.to_tensor import why_copied
-    from tensornp.render.layout.bundle import bundle
+    from tensornp.render.layout.document import bundle
     from tensornp.render.tensor.receipt import way_back_html, way_back_text
 
     said = why_copied(array), array.nbytes
@@ -271,16 +258,14 @@ def _show_way_back(array: np.ndarray[Any, Any]) -> None:
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:
     """Return what would be done with a tensor, or with each one of a container by its name."""
-    from tensornp.core.tensor.containers import Shared, leaves
+    from tensornp.core.tensor.containers import leaves
     from tensornp.core.tensor.form import is_storage
     from tensornp.core.tensor.paths import expression_of
     from tensornp.core.tensor.stand_ins import is_tensor_like
     from tensornp.render.tensor.receipt import explained_text
 
-    # A container that lies in several places is converted once.
-    every = leaves(value, shared=Shared(0))
-    names = [expression_of(path) for path, leaf in every if is_tensor_like(leaf) or is_storage(leaf)]
+    names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf) or is_storage(leaf)]
     if len(names) != len(receipts):
-        # A mapping that is asked for its items, which no walk does.
+        # No walk reads some mappings, and a container in several places is converted once.
         names = [f"tensor {i}" for i in range(len(receipts))]
     return explained_text(zip(names, receipts, strict=True), expression)

@@ -19,7 +19,6 @@ from tensornp.models.comparing.rows import (
     all_rows,
     directions_of,
     has_other_shape,
-    low_rank_of,
     quantity_of,
     rows_of,
 )
@@ -266,11 +265,6 @@ class WeightsComparison(Mapping[str, Comparison]):
                 told.append(f"{num:,} of {counted(len(names), noun)}")
         tied = f" ({counted(len(self) - len(every), 'more name')} tied to them)" if len(every) < len(self) else ""
         return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{tied}"
-
-    @cached_property
-    def _low_rank(self) -> dict[str, float]:
-        """Return the part of the change in 8 directions for the most changed matrices."""
-        return low_rank_of({name: (self._found[name], *self._pair(name)) for name in self.changed()})
 
     def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:
         return self._first[name], self._second[self._pairs[name]]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
 
 import numpy as np
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.values.compare.compare import DENSE, Comparison
+from tensornp.core.values.compare.compare import Comparison
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import shown_name
@@ -97,7 +95,7 @@ def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]
     if len(some) == len(row.entries):
         yield row
     elif some:
-        done = "did not move" if found[some[0].name].equal else "moved"
+        done = "unchanged" if found[some[0].name].equal else "changed"
         yield _under_one_name(row, some)._replace(unlike=f"{len(some):,} of {len(row.entries):,} {done}")
 
 
@@ -111,10 +109,6 @@ def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
 
 _NUM_POWERS, _MORE = 2, 4
 _FLOATS = ("float32", "float64", "complex64", "complex128")
-_MAX_SVD_NBYTES = 64_000_000
-"""Bytes of a difference in float32 that is looked at unasked."""
-_MAX_MATRICES, _MIN_SIZE = 8, 16
-_TOLD_SHARE = 0.9
 
 
 @outside_modes
@@ -151,24 +145,3 @@ def _share(matrix: torch.Tensor, num_directions: int) -> float:
     sizes = torch.linalg.svdvals(basis.mH @ matrix)
     total = float(matrix.abs().square_().sum(dtype=torch.float64).item())
     return min(float(sizes[:wanted].double().square().sum().item()) / total, 1.0)
-
-
-def low_rank_of(changed: Mapping[str, tuple[Comparison, WeightEntry, WeightEntry]]) -> dict[str, float]:
-    """Return the part of the change in 8 directions for a few low-rank changes."""
-    told: dict[str, float] = {}
-    dense = (name for name, (found, first, _) in changed.items() if _is_dense_change(found, first))
-    for name in islice(dense, _MAX_MATRICES):
-        # The values may be gone by now, or not finite.
-        with suppress(Exception):
-            share = directions_of(*changed[name][1:])
-            if share >= _TOLD_SHARE:
-                told[name] = share
-    return told
-
-
-def _is_dense_change(found: Comparison, first: WeightEntry) -> bool:
-    """Return whether most elements of a matrix of bounded size have changed."""
-    shapes = found._shapes
-    is_matrix = len(shapes[0]) == 2 and shapes[0] == shapes[1] and min(shapes[0]) > _MIN_SIZE
-    is_small = 4 * found.count <= _MAX_SVD_NBYTES
-    return is_matrix and not quantity_of(first) and is_small and found.verdict.endswith(DENSE)

@@ -114,7 +114,7 @@ class _Facts:
             said = self._count_elsewhere(info.numel, info.numel - info._numel_elsewhere, info.itemsize)
             self.problem, self.note = IN_PARTS, f"{info.type_name}, {said}"
             if info.shard is not None and info.shard.pending:
-                self.problem = _PENDING.format(info.shard.pending_text)
+                self.problem = _PENDING.format(info.shard.pending)
                 self.note = info.type_name
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:
             self._count_stored(_with_inner(info.type_name, tensor))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.tensor.containers import IN_SET, items_of, leaves
+from tensornp.core.tensor.containers import items_of, leaves
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.entry import WeightEntry, nothing
 from tensornp.models.entries.repeated import NotListed
@@ -125,10 +125,7 @@ class _Listing:
             keys = steps_below(path) if path is not None else []
             tail, value = "".join(f".{key_of(key)}" for key in keys), plain_of(leaf)
             if is_plain_value(value):
-                if IN_SET in keys:
-                    # They have no order by which to compare them.
-                    self.unlisted.note(name + tail, set())
-                elif len(self._metadata) < _MAX_SAID:
+                if len(self._metadata) < _MAX_SAID:
                     self._metadata[plain + tail] = value
                 continue
             reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""

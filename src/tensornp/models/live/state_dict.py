@@ -15,7 +15,7 @@ import torch
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
-from tensornp.core.tensor.containers import LEAVES, Shared, is_container, leaves
+from tensornp.core.tensor.containers import LEAVES, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -137,8 +137,7 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     """Return the first leaves of a tree, and problems if more are left out."""
     found: list[_Leaf] = []
     num_besides = 0
-    shared = Shared(MAX_REPEATED)
-    every = leaves(tree, (None, expression), shared=shared)
+    every = leaves(tree, (None, expression))
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
@@ -146,9 +145,6 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
     problems = [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
-    if shared.is_cut:
-        again = f"more than {MAX_REPEATED:,} times it leads to a container that was listed already"
-        problems.append(f"it shares its parts: {again}, and the others are not listed, which have other names")
     return found, [*map(NotListed, problems)]
 
 
