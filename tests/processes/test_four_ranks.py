@@ -39,7 +39,7 @@ def answers_of(number: int) -> dict[str, Any]:
     from torch.distributed.tensor import DTensor, Replicate, Shard
 
     import __main__
-    from tensornp.core.tensor.shards import Placement, indices_held
+    from tensornp.core.tensor.shards import box_held
     from tensornp.processes.answering import answer
 
     rank = LoneRank(number)
@@ -57,10 +57,8 @@ def answers_of(number: int) -> dict[str, Any]:
     for name, (mesh, sizes, placements) in laid_out.items():
         whole = whole_of(name)
         at = (number,) if sizes == (4,) else divmod(number, 2)
-        placed = [Placement(str(one), getattr(one, "dim", None)) for one in placements]
-        held = indices_held(whole.shape, sizes, at, placed)
-        assert held is not None
-        box = tuple(slice(*runs[0]) if runs else slice(0) for runs in held)
+        first, shape = box_held(tuple(whole.shape), sizes, at, [getattr(one, "dim", None) for one in placements])
+        box = tuple(slice(i, i + n) for i, n in zip(first, shape, strict=True))
         local = whole[box].clone()
         if name == "replicated in one" and number == 2:
             local[0, 0] = 50

@@ -320,13 +320,13 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     assert "the bits on rank 2 are not those of the others" in found._repr_html_()
 
 
-def shard(answer, rows, index, layout="S(0) on 4", rank=None):
+def shard(answer, first, layout="S(0) on 4", rank=None):
     """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
     version, _, num, said, found = answer()
     if isinstance(found, tuple) and len(found) == 5 and isinstance(found[0], tuple):
         (kind, _, dtype, _, *rest), _, figures, *others = found
         rest[-2] = layout
-        found = ((kind, (16, 8), dtype, 512, *rest), (rows, ((0, 8),)), figures, *others)
+        found = ((kind, (16, 8), dtype, 512, *rest), ((first, 0), (4, 8)), figures, *others)
     return version, rank, num, said, found
 
 
@@ -334,7 +334,7 @@ def sharded(monkeypatch, num_replicas=1):
     """Return ranks of which each holds four rows of a tensor, and the tensor."""
     whole = torch.arange(128.0).reshape(16, 8)
     names = {i: {"w": whole[4 * (i % 4) : 4 * (i % 4) + 4].clone()} for i in range(4 * num_replicas)}
-    deeds = {i: lambda answer, i=i: shard(answer, ((4 * (i % 4), 4 * (i % 4) + 4),), i) for i in names}
+    deeds = {i: lambda answer, i=i: shard(answer, 4 * (i % 4)) for i in names}
     return Simulated(monkeypatch, names, deeds=deeds), whole
 
 

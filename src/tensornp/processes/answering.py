@@ -144,8 +144,10 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
 
 
 def _box_of(shard: ShardFacts | None) -> tuple[Any, ...] | None:
-    """Return the indices of each dimension here; () if not spread, None if not known."""
-    return shard.held if shard is not None else ()
+    """Return first index and shape of the part here; () if not spread, None if not known."""
+    if shard is None:
+        return ()
+    return (shard.offsets, shard.shape) if shard.offsets is not None else None
 
 
 @outside_modes

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.tensor.shards import num_of
 from tensornp.core.values.scopes import ALL, PARTIAL
 from tensornp.core.values.stats.record import FIGURES, TensorStats, scoped, sum_of
 from tensornp.errors import BadRequestError, NoSuchWeightError
@@ -257,7 +256,7 @@ def _scope(facts: Facts | None, owned: list[_Part]) -> str:
         return "nothing"
     count = sum(part.figures[0].count for part in owned)
     numel = math.prod(facts.shape) if facts.shape is not None and -1 not in facts.shape else count
-    covered = sum(math.prod(map(num_of, part.box)) if part.box else part.figures[0].count for part in owned)
+    covered = sum(math.prod(part.box[1]) if part.box else part.figures[0].count for part in owned)
     is_whole = covered >= numel or any(part.box == () for part in owned)
     return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
 

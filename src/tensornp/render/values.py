@@ -9,7 +9,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.summary.stats import ComparisonSummary, StatsSummary
-from tensornp.core.tensor.shards import Runs, nth
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
@@ -72,7 +71,7 @@ def stats_tables(summary: StatsSummary, *, is_live: bool = False) -> Iterator[Ta
         heading = "quantiles" if summary.stats.real is None else "quantiles of the modulus"
         yield Table((heading, summary.stats.distribution.accuracy), rows)
     if summary.by_axis is not None and summary.axis is not None:
-        yield _axis_table(summary.by_axis, f"axis {summary.axis}", summary.axis_runs)
+        yield _axis_table(summary.by_axis, f"axis {summary.axis}", summary.axis_origin)
 
 
 def _rows(summary: StatsSummary, is_live: bool) -> Iterator[TableRow]:
@@ -114,12 +113,12 @@ def _place(place: Location | None) -> str:
     return f"{at}{more}{f' ({axes})' if axes else ''}"
 
 
-def _axis_table(stats: TensorStats, heading: str, runs: Runs | None = None) -> Table:
+def _axis_table(stats: TensorStats, heading: str, origin: int = 0) -> Table:
     """Return the figures of the indices that stand out most.
 
     By NaN and infinities, then by the largest size.
 
-    They are counted from 0 on, unless `runs` tell otherwise.
+    The first of them has the number `origin`.
     """
     size = np.fmax(np.abs(stats.min.astype(float)), np.abs(stats.max.astype(float)))
     odd = stats.nan + stats.num_infinite
@@ -127,7 +126,7 @@ def _axis_table(stats: TensorStats, heading: str, runs: Runs | None = None) -> T
     rows = [
         TableRow(
             (
-                f"{i if runs is None else nth(runs, i):,}", f"{stats.nan[i]:,}", f"{stats.num_infinite[i]:,}",
+                f"{origin + i:,}", f"{stats.nan[i]:,}", f"{stats.num_infinite[i]:,}",
                 *(f"{getattr(stats, name)[i]:.4g}" for name in ("min", "max", "mean", "std", "norm")),
             )
         )

@@ -16,8 +16,7 @@ from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.requested import reached
-from tensornp.models.live.refind import released_rows
+from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows, live_rows

@@ -10,7 +10,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.shards import nth
 from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_of
 from tensornp.core.values.shown.window import Index, Window, index_here, parse_index, window_of, window_text
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
@@ -240,7 +239,7 @@ def _window_data(subject: Subject, window: Window) -> Answer:
     """Return the place of a window; `places` are its indices on each axis, those of the whole for a shard."""
     info, shard, places = subject.info, subject.shard, list(window.places)
     if shard is not None and window.numel:
-        places = [[nth(runs, i) for i in some] for runs, some in zip(shard.held or (), places, strict=True)]
+        places = [[first + i for i in some] for first, some in zip(shard.offsets or (), places, strict=True)]
     return {
         "type": "window",
         "shape": window.shape,

@@ -15,7 +15,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 from unchanged import unchanged
 
-from tensornp.core.tensor.containers import walk
+from tensornp.core.tensor.containers import leaves
 from tensornp.session import ledger
 
 
@@ -55,7 +55,7 @@ class Shell:
 
     def show(self, obj: Any) -> dict[str, str]:
         """Return what a display of `obj` sends to the page, by MIME type, and check that looking changed nothing."""
-        with unchanged(*(leaf for _, leaf in walk(obj) if isinstance(leaf, torch.Tensor))):
+        with unchanged(*(leaf for _, leaf in leaves(obj) if isinstance(leaf, torch.Tensor))):
             return self.show_within_modes(obj)
 
     def show_within_modes(self, obj: Any) -> dict[str, str]:

@@ -59,11 +59,20 @@ def test_explain_prints_the_receipt_and_converts_nothing(shell):
 
 
 def test_every_conversion_shows_its_receipt(shell):
-    """Mode, line of code, reason, as text and as HTML; a container says how many of each."""
-    shell.run("a = %tonumpy -c w")
-    (receipt,) = shell.displayed
-    assert receipt["text/plain"].splitlines()[0] == "copy: a = w.clone().numpy()"
-    assert "<details" in receipt["text/html"]
+    """One line, as text and as HTML, and the code below; a container says how many of each."""
+    expected = {
+        "a = %tonumpy w": "shares memory with w, read-only (--share to write)",
+        "%tonumpy --share -o b w": "shares memory with w, writeable: a write to b changes w",
+        "a = %tonumpy -c w": "copied 16 bytes: asked for, so no later write is seen on the other side",
+        "a = %tonumpy half": "copied 8 bytes: bfloat16 → float32",
+        "a = %tonumpy --dtype float16 w": "copied 8 bytes: float32 → float16, lossy",
+        "a = %tonumpy torch.empty(0)": "empty: there is nothing to share or to copy",
+    }
+    for line, said in expected.items():
+        shell.run(line)
+        receipt = shell.displayed[-1]
+        assert receipt["text/plain"].splitlines()[0] == said
+        assert f">{said}&ensp;<u>code</u></summary>" in receipt["text/html"]
     shell.run("a = %tonumpy [w, half]")
     assert "2 tensors: 1 shares memory, 1 copied (8 bytes)" in shell.printed
 
@@ -84,7 +93,7 @@ def test_the_code_of_a_receipt_gives_the_same(shell, what):
     shell.namespace["t"] = torch.zeros(9)
     shell.run(f"%{'%' * what.startswith(chr(10))}tonumpy -o shown{what}")
     array = shell.namespace.pop("shown")
-    shell.run(shell.displayed[-1]["text/plain"].splitlines()[0].partition(": ")[2])
+    shell.run(shell.displayed[-1]["text/plain"].splitlines()[1])
     np.testing.assert_array_equal(shell.namespace["shown"], array, strict=True)
 
 

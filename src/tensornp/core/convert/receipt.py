@@ -43,7 +43,7 @@ def no_data_text(info: TensorInfo) -> str:
         dtensor = info if info.shard is not None else dtensor
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
-        return _PENDING.format(info._wrapper, info.shard.pending_text)
+        return _PENDING.format(info._wrapper, info.shard.pending)
     if info.data_state == "freed" and info.kind is QUANTIZED and info._wrapper:
         return f"{info._wrapper}; t.int_repr() gives the codes"
     if info.data_state == "freed" and info._wrapper:

@@ -150,12 +150,9 @@ def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: s
 
 def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
     stand_in = stand_in_of(obj)
-    if stand_in is not None:
-        # The plan is carried out on the very tensor that it was made for.
-        info, values = inspect_stand_in(obj, stand_in)
-        planned = _decided(info, **arguments)
-    else:
-        values, planned = obj, _planned(obj, **arguments)
+    # The plan is carried out on the very tensor that it was made for.
+    info, values = (_inspected(obj, **arguments), obj) if stand_in is None else inspect_stand_in(obj, stand_in)
+    planned = _decided(info, **arguments)
     budget.take(planned.nbytes_copied)
     return _execute(planned, values)
 
@@ -179,36 +176,27 @@ def plan(
     if is_storage(tensor):
         tensor = tensor_of(tensor)
     check_tensor(tensor, "plan")
-    made = _planned(tensor, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
-    Budget(max_nbytes).take(made.nbytes_copied)
-    return made
+    arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
+    return plan_from(_inspected(tensor, **arguments), max_nbytes=max_nbytes, **arguments)
 
 
-def _planned(tensor: torch.Tensor, **arguments: Any) -> ConversionPlan:
+def _inspected(tensor: torch.Tensor, **arguments: Any) -> TensorInfo:
     info = inspect(tensor)
     if flag("writeable", arguments["writeable"]) and info.grad_fn is not None and is_tensor(tensor):
         info = replace(info, _saved_for=saved_for(tensor).names)
-    return _decided(info, **arguments)
+    return info
 
 
-def plan_from(
-    info: TensorInfo,
-    *,
-    copy: bool | None = None,
-    writeable: bool | None = None,
-    dtype: object = None,
-    max_nbytes: int | None = None,
-    shard: str | None = None,
-) -> ConversionPlan:
+def plan_from(info: TensorInfo, *, max_nbytes: int | None = None, **arguments: Any) -> ConversionPlan:
     """Return the plan of a tensor from its metadata; arguments as for `plan`."""
-    made = _decided(info, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
+    made = _decided(info, **arguments)
     Budget(max_nbytes).take(made.nbytes_copied)
     return made
 
 
-def _decided(info: TensorInfo, **arguments: Any) -> ConversionPlan:
-    info = with_page_protection(info) if flag("writeable", arguments["writeable"]) else info
-    return decide_shard(info, **arguments)
+def _decided(info: TensorInfo, *, shard: str | None = None, **arguments: Any) -> ConversionPlan:
+    info = with_page_protection(info) if flag("writeable", arguments.get("writeable")) else info
+    return decide_shard(info, shard, **arguments)
 
 
 @outside_modes

@@ -12,12 +12,12 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.memory.digest import number_of
-from tensornp.core.memory.footprint import check_parts, parts_under
 from tensornp.core.memory.identity import TensorReference
 from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import BITS, over_storage, tensor_of
+from tensornp.core.tensor.form import BITS, is_held, over_storage, tensor_of
+from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.strides import blocks_of
 
 ALL_BLOCKS = "all blocks"
@@ -52,8 +52,11 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     locked; blocks on another device come to the host. An expanded element is read once.
     """
     try:
-        check_parts(tensor)
-        found = [_of_bits(bits, max_nbytes) for part in parts_under(tensor) for bits in _bits_of(plain(part))]
+        every = parts_of(tensor, has_all=True)
+        if not all(map(is_held, [part for part, _ in every])):
+            return None
+        parts = every if len(every) == 1 else parts_of(tensor)
+        found = [_of_bits(bits, max_nbytes) for part, _ in parts for bits in _bits_of(plain(part))]
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
@@ -241,7 +244,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
         elif old.data_state != new.data_state:
             facts.append(f"{old.data_state} to {new.data_state}")
         elif old.storage and new.storage and before.reference.storages != after.reference.storages:
-            facts.append("its storage is another one now")
+            facts.append("another storage now")
         elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
             facts.append("its storage was resized")
         elif _place(old) != _place(new):

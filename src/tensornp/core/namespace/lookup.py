@@ -25,12 +25,8 @@ def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
     """Return the object of an expression of names, attributes and keys.
 
     Keys are constants, or tensors as in the state of an optimizer. ``__getattr__`` and ``__getitem__`` of an object on
-    the way run.
-
-    Raises
-    ------
-    BadRequestError
-        If there is nothing of that name, or the expression calls a function, reads a property or indexes a tensor.
+    the way run. Raises BadRequestError if there is nothing of that name, or the expression calls a function, reads a
+    property or indexes a tensor.
     """
     try:
         with modes.outside_modes():

@@ -10,7 +10,6 @@ import numpy as np
 from tensornp.core.lowlevel import modes
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.shards import Runs
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.compare import Comparison, compare
@@ -29,7 +28,8 @@ class StatsSummary:
     """The statistics of one tensor or array, as a page shows them.
 
     `card` has the metadata of a tensor. `places` are those of NaN, infinity and the extremes. `by_axis` are the
-    statistics of each index of `axis`; for a sharded tensor, `axis_runs` are these indices.
+    statistics of each index of `axis`; the first is number `axis_origin`
+    in a sharded tensor.
     """
 
     name: str
@@ -40,7 +40,7 @@ class StatsSummary:
     picture: PlaneMap | None = None
     axis: int | None = None
     by_axis: TensorStats | None = None
-    axis_runs: Runs | None = None
+    axis_origin: int = 0
     has_pictures: bool = True
 
 
@@ -65,8 +65,8 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     has_pictures = options.has_pictures
     picture = _picture(obj, _plane_of(places)) if has_pictures else None
     shard = card.info.shard if card is not None and card.info is not None else None
-    axis_runs = shard.held[axis] if shard is not None and shard.held is not None and axis is not None else None
-    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis, axis_runs, has_pictures)
+    origin = shard.offsets[axis] if shard is not None and shard.offsets is not None and axis is not None else 0
+    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis, origin, has_pictures)
 
 
 def _plane_of(places: tuple[Location, ...]) -> tuple[int, ...] | None:

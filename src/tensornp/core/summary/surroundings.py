@@ -80,8 +80,10 @@ def find_surroundings(
 ) -> Surroundings:
     """Search once; `seen` knows former aliases, `shown_as` is the expression that the user typed."""
     unguarded = Unguarded()
-    with modes.outside_modes():
-        grad = unguarded.grad_of(tensor) if info.has_grad else None
+    grad = None
+    if info.has_grad:
+        with modes.outside_modes():
+            grad = unguarded.grad_of(tensor)
     objs = [tensor] if grad is None else [tensor, grad]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
     name = _own_name(found, shown_as, namespace)

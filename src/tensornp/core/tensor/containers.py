@@ -11,18 +11,12 @@ import torch
 
 from tensornp.core.lowlevel.attributes import own_attributes
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of, is_plain_value
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path
 from tensornp.core.tensor.stand_ins import stand_in_for
 from tensornp.core.tensor.weight import Weight
 
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
-
-MAX_SHARED = 20_000
-"""Containers that are followed again; lists that each hold the next one twice have 2**depth paths."""
-
-IN_SET = "{…}"
-"""The step to a member of a set: it has no expression."""
 
 
 class Container(NamedTuple):
@@ -61,11 +55,6 @@ def _deque_items(held: deque[Any]) -> Iterator[tuple[Any, Any]]:
     return enumerate(list(deque.__iter__(held)))
 
 
-def _set_items(held: Any) -> Iterator[tuple[Any, Any]]:
-    base: Any = set if isinstance(held, set) else frozenset
-    return ((None, child) for child in list(base.__iter__(held)))
-
-
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the fields that lie in the object itself: a property would be computed."""
     own = dict(own_attributes(held))
@@ -77,8 +66,6 @@ BUILT_IN: dict[type, Container] = {
     list: Container(lambda held: enumerate(list.__iter__(held)), "[{}]".format),
     tuple: Container(_tuple_items, lambda key: f".{key}" if isinstance(key, str) else f"[{key}]"),
     deque: Container(_deque_items, "[{}]".format),
-    set: Container(_set_items, lambda _: IN_SET),
-    frozenset: Container(_set_items, lambda _: IN_SET),
 }
 DATACLASS = Container(_field_items, ".{}".format)
 
@@ -123,47 +110,24 @@ LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
 """Classes whose instances hold nothing, by identity."""
 
 
-class Shared:
-    """Counts containers that a walk meets again; at most `most` are followed."""
-
-    def __init__(self, most: int = MAX_SHARED) -> None:
-        self.is_cut = False
-        self._left = most
-        self._met: set[int] = set()
-
-    def is_over(self, container: Any) -> bool:
-        """Return whether a container was met before, and is not gone into again."""
-        if id(container) not in self._met:
-            self._met.add(id(container))
-            return False
-        if all(is_plain_value(child) for _, child in _children(container) or ()):
-            return False
-        self._left -= 1
-        self.is_cut = self.is_cut or self._left < 0
-        return self._left < 0
-
-
 def leaves(
     tree: Any,
     _path: Path | None = None,
     _parents: tuple[int, ...] = (),
     *,
-    shared: Shared | None = None,
     is_leaf: Callable[[Any], bool] = lambda _: False,
 ) -> Iterator[tuple[Path | None, Any]]:
     """Yield each leaf with its path, depth first; `expression_of` makes its code.
 
     No code of the user runs. A container that holds itself is a leaf the second time, as is one below `MAX_DEPTH`
     levels. A UserDict or a TensorDict is read from its inner dictionary; other mappings than `dict` are leaves, since
-    they may load or compute their values. `shared` limits the names of one container; `is_leaf` containers are leaves.
+    they may load or compute their values. `is_leaf` containers are leaves too. A container in several places is read in
+    each.
     """
-    shared = shared if shared is not None else Shared()
     is_end = id(tree) in _parents or len(_parents) >= MAX_DEPTH or is_leaf(tree)
     children = None if is_end else _children(tree)
     if children is None:
         yield _path, tree
-        return
-    if shared.is_over(tree):
         return
     below = (*_parents, id(tree))
     is_empty = True
@@ -172,7 +136,7 @@ def leaves(
         if id(type(child)) in LEAVES:
             yield (_path, step), child
         else:
-            yield from leaves(child, (_path, step), below, shared=shared, is_leaf=is_leaf)
+            yield from leaves(child, (_path, step), below, is_leaf=is_leaf)
     if is_empty:
         # An empty container counts as a leaf.
         yield _path, tree
@@ -218,8 +182,3 @@ def kept_in(cls: type) -> str:
         if any(name in vars(base) for name in _OVERRIDES):
             break
     return ""
-
-
-def walk(tree: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each leaf with the expression that reaches it from `tree`: ``["a"][0].values``, depth first."""
-    return ((expression_of(path), leaf) for path, leaf in leaves(tree))

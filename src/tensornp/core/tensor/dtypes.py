@@ -140,12 +140,12 @@ def is_exact_cast(source: str, target: str) -> bool:
     (a_complex, a_float), (b_complex, b_float) = _real_part(source), _real_part(target)
     if a_complex and not b_complex:
         return False
-    if _is_integer(a_float):
-        if _is_integer(b_float):
+    if a_float.kind in "iu":
+        if b_float.kind in "iu":
             return bool(np.can_cast(a_float, b_float, "safe"))
         bits = np.iinfo(a_float).bits - (a_float.kind == "i")
         return b_float.kind != "b" and bits <= ml_dtypes.finfo(b_float).nmant + 1
-    if _is_integer(b_float) or b_float.kind == "b":
+    if b_float.kind in "iu" or b_float.kind == "b":
         return False
     x, y = ml_dtypes.finfo(a_float), ml_dtypes.finfo(b_float)
     return bool(
@@ -179,7 +179,3 @@ def is_differentiable(name: str) -> bool:
 def is_complex(dtype: np.dtype[Any]) -> bool:
     """Return whether elements of `dtype` have an imaginary part."""
     return dtype.kind == "c" or dtype.name == "complex32"
-
-
-def _is_integer(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "iu"

@@ -106,11 +106,6 @@ def _same(original: Any, is_dataclass: bool, items: _Items) -> Any:
         return children
     if issubclass(cls, tuple):
         return _same_tuple(original, children)
-    if issubclass(cls, (set, frozenset)):
-        try:
-            return (set if issubclass(cls, set) else frozenset)(children)
-        except TypeError as error:
-            raise BadRequestError("a set cannot hold arrays, which have no hash; pass a list of its members") from error
     try:
         other = copy.copy(original)
     except Exception as error:

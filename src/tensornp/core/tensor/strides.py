@@ -65,19 +65,6 @@ def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...
     return order
 
 
-def merged(pairs: list[tuple[int, int]], axis: int | None = None) -> tuple[list[tuple[int, int]], int | None]:
-    """Merge neighbouring dimensions that continue each other, except `axis`."""
-    found: list[tuple[int, int]] = []
-    at = None
-    for d, (size, step) in enumerate(pairs):
-        if found and d != axis and at != len(found) - 1 and found[-1][1] == size * step:
-            found[-1] = (found[-1][0] * size, step)
-        else:
-            found.append((size, step))
-            at = len(found) - 1 if d == axis else at
-    return found, at
-
-
 BLOCK_NUMEL = 2**17
 """Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
 

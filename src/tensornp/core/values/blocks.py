@@ -20,7 +20,7 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import BITS, FLOAT4, over_storage
+from tensornp.core.tensor.form import FLOAT4, over_storage
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, num_stored
 
 Array = np.ndarray[Any, Any]
@@ -33,14 +33,13 @@ class Part:
     """Elements that are read alike.
 
     `read` yields the numbers of some blocks, flat; the next block overwrites them. float16 and shorter floats come as
-    float32, bools as uint8, other dtypes as they are. `bits` reads the stored bits instead, if these are the values.
-    `times` says how often each element counts; `axis` is the requested dimension of `shape`.
+    float32, bools as uint8, other dtypes as they are. `times` says how often each element counts; `axis` is the
+    requested dimension of `shape`.
     """
 
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[Iterable[Block]], Iterator[Array]]
-    bits: Callable[[Iterable[Block]], Iterator[Array]] | None = None
     times: int = 1
     axis: int | None = None
     max_stored: int | None = None
@@ -76,12 +75,8 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
         raw, axis = raw.permute(order), None if axis is None else order.index(axis)
         if axis is None and raw.is_contiguous():
             raw = raw.view(-1)
-    shape, reads = tuple(raw.shape), (functools.partial(_read_tensor, raw), functools.partial(_read_bits, raw))
-    return Part(shape, name_of(raw.dtype), *reads, times, axis, num_stored(shape, raw.stride()))
-
-
-def _read_bits(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
-    return _read_tensor(raw if raw.is_conj() or raw.is_neg() else over_storage(raw, BITS[raw.element_size()]), blocks)
+    shape, read = tuple(raw.shape), functools.partial(_read_tensor, raw)
+    return Part(shape, name_of(raw.dtype), read, times, axis, num_stored(shape, raw.stride()))
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
@@ -168,16 +163,13 @@ def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
         array, axis = array.transpose(order), None if axis is None else order.index(axis)
         if axis is None and array.flags.c_contiguous:
             array = array.reshape(-1)
-    name, bits = array.dtype.name, np.dtype(f"u{min(array.itemsize, 8)}")
+    name = array.dtype.name
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
         return (numbers_of(array[block.key].reshape(-1), name) for block in blocks)
 
-    def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (_native(array[block.key].reshape(-1)).view(bits) for block in blocks)
-
     stored = num_stored(array.shape, array.strides, array.itemsize)
-    return Part(array.shape, name, read, read_bits, times, axis, stored)
+    return Part(array.shape, name, read, times, axis, stored)
 
 
 def part_of_reader(
@@ -187,16 +179,13 @@ def part_of_reader(
     """Return the part of stored elements; `read_flat` reads some of them from one on, or their bits."""
     steps = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
-    def read_bits(blocks: Iterable[Block]) -> Iterator[Array]:
+    def read(blocks: Iterable[Block]) -> Iterator[Array]:
         for block in blocks:
             first = sum(i * step for i, step in zip(block.start, steps, strict=True))
             found = _native(read_flat(first, math.prod(block.shape))).reshape(-1)
-            yield found.view(f"u{min(found.itemsize, 8)}")
+            yield numbers_of(found.view(stored_dtype(name)), name)
 
-    def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (numbers_of(bits.view(stored_dtype(name)), name) for bits in read_bits(blocks))
-
-    return Part(shape, name, read, read_bits, times, axis, max_stored)
+    return Part(shape, name, read, times, axis, max_stored)
 
 
 def masked_part(data: Part, mask: Part, *, is_shown: bool) -> Part:

@@ -215,8 +215,8 @@ def _axis_texts(seen: list[Array | None], shard: ShardFacts | None) -> Iterator[
     """
     for axis, mask in enumerate(seen):
         own = mask
-        if mask is not None and shard is not None and shard.held is not None and len(shard.held) == len(seen):
+        if mask is not None and shard is not None and shard.offsets is not None:
             own = np.zeros(shard.whole[axis], bool) if shard.whole[axis] <= MAX_SIZE else None
             if own is not None:
-                own[np.concatenate([np.arange(*run) for run in shard.held[axis]])] = mask
+                own[shard.offsets[axis] :][: len(mask)] = mask
         yield "" if own is None or own.all() else f"axis {axis}: {ranges_text(own)} of {len(own):,}"

@@ -51,7 +51,7 @@ class Source:
     not stored. `scope` says in words which elements the parts cover. Elements may be hidden if it `is_masked`. `axis`
     is the requested dimension. `nested_shapes` are the shapes of the parts of a nested tensor. `order` are the
     dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order. `shard` is
-    the place in a sharded tensor.
+    the place in a sharded tensor. The numbers are not the stored ones if the source `is_dequantized`.
     """
 
     parts: tuple[Part, ...]
@@ -64,6 +64,7 @@ class Source:
     nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
     shard: ShardFacts | None = None
+    is_dequantized: bool = False
 
     @functools.cached_property
     def numel(self) -> int:
@@ -86,17 +87,6 @@ class Source:
             yield from part.read(part.blocks())
         for start in range(0, self.zeros, BLOCK_NUMEL):
             yield np.zeros(min(BLOCK_NUMEL, self.zeros - start))
-
-    def bits(self) -> Iterator[Array]:
-        """Yield the stored bits of all parts, flat; every part must have some."""
-        for part in self.parts:
-            if part.bits is not None:
-                yield from part.bits(part.blocks())
-
-    @property
-    def has_bits(self) -> bool:
-        """Whether the stored bits are the values, and not codes with a scale."""
-        return all(part.bits is not None for part in self.parts)
 
 
 def source_of(
@@ -174,14 +164,11 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     at = checked_axis(axis, info._array_shape)
     if kind.is_read_by_rows(tensor):
         part = rows_part(tensor if kind.has_other_meaning else plain(tensor), info, at)
-        return Source((part,), part.dtype, info._array_shape, axis=at)
+        return Source((part,), part.dtype, info._array_shape, axis=at, is_dequantized=True)
     stored, mask = kind.stored(tensor), kind.mask(tensor)
     parts = [part_of_tensor(one, at, in_order=in_order or mask is not None) for one in stored]
     if mask is not None:
         parts = [masked_part(parts[0], part_of_tensor(mask, at, in_order=True), is_shown=True)]
-    if info._is_quantized:
-        # The bits are those of the values, not of the codes.
-        parts = [replace(part, bits=None) for part in parts]
     # Other parts make another tensor, also if there are none.
     shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
     is_flat = info.stride is not None and all(map(_is_flat, parts))
@@ -194,6 +181,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         axis=at,
         nested_shapes=shapes,
         order=order_of(info.shape, info.stride or ()) if is_flat else None,
+        is_dequantized=info._is_quantized,
     )
 
 

@@ -162,6 +162,7 @@ class TensorMagics(Magics):
         from tensornp.core.lowlevel.attributes import is_tensor
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.tensor.containers import is_container
+        from tensornp.core.tensor.dtypes import name_of
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
         from tensornp.core.tensor.map_leaves import map_leaves
         from tensornp.core.tensor.weight import is_weight
@@ -191,7 +192,8 @@ class TensorMagics(Magics):
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
             expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
-            _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
+            dtype = name_of(value.dtype) if is_tensor(value) else ""
+            _show_receipts(receipts, (expression, options.get("out", ""), dtype), is_one=not is_container(value))
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:
@@ -234,14 +236,14 @@ def _nothing_in(value: Any, wanted: str, cure: str) -> str:
     return f"there is no {wanted} in this {type(value).__name__}{said}"
 
 
-def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:
+def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], *, is_one: bool) -> None:
     from tensornp.render.layout.document import bundle
     from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
     if not is_one:
         print(receipts_text(receipts))
         return
-    said = receipts[0], expression, array
+    said = receipts[0], *names
     display(bundle("the receipt", lambda: receipt_text(*said), lambda: receipt_html(*said)), raw=True)
 
 
@@ -255,16 +257,14 @@ def _show_way_back(array: np.ndarray[Any, Any]) -> None:
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:
     """Return what would be done with a tensor, or with each one of a container by its name."""
-    from tensornp.core.tensor.containers import Shared, leaves
+    from tensornp.core.tensor.containers import leaves
     from tensornp.core.tensor.form import is_storage
     from tensornp.core.tensor.paths import expression_of
     from tensornp.core.tensor.stand_ins import is_tensor_like
     from tensornp.render.tensor.receipt import explained_text
 
-    # A container that lies in several places is converted once.
-    every = leaves(value, shared=Shared(0))
-    names = [expression_of(path) for path, leaf in every if is_tensor_like(leaf) or is_storage(leaf)]
+    names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf) or is_storage(leaf)]
     if len(names) != len(receipts):
-        # A mapping that is asked for its items, which no walk does.
+        # No walk reads some mappings, and a container in several places is converted once.
         names = [f"tensor {i}" for i in range(len(receipts))]
     return explained_text(zip(names, receipts, strict=True), expression)

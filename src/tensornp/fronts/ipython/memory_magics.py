@@ -71,7 +71,7 @@ class MemoryMagics(Magics):
             --release       drop results that only Out[n], _ and the last traceback hold; your own names are never
                             touched
 
-        The heading counts each storage once. "pinned by" names what else keeps a tensor alive.
+        The heading counts each storage once. "kept alive by" names what else keeps a tensor alive.
         """
         options, rest = split_line(line, OPTIONS["tensors"])
         names = split_names(rest)

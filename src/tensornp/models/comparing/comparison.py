@@ -13,9 +13,15 @@ from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.comparing.low_rank import directions_of
 from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
-from tensornp.models.comparing.rows import STEP, all_rows, has_other_shape, quantity_of, rows_of
+from tensornp.models.comparing.rows import (
+    STEP,
+    all_rows,
+    directions_of,
+    has_other_shape,
+    quantity_of,
+    rows_of,
+)
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import NotOfModule
 from tensornp.models.explorer import WeightsExplorer

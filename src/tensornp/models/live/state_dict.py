@@ -15,7 +15,7 @@ import torch
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
-from tensornp.core.tensor.containers import LEAVES, Shared, is_container, leaves
+from tensornp.core.tensor.containers import LEAVES, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import Path, is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -38,7 +38,7 @@ from tensornp.models.live.steps import (
     steps_below,
     weights_of_leaf,
 )
-from tensornp.models.names.quoted import own_names
+from tensornp.models.names.quoted import unique_names
 from tensornp.models.optimizers import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
@@ -81,8 +81,7 @@ def contents_of_tree(
     holders, unlisted = Holders(modules, model, namespace), Unlisted()
     parts = parts_of(expression)
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]
-    # Two ways to the same name: what tells them apart are the brackets.
-    names = own_names(*_names_of(listed))
+    names = unique_names([one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed])
     entries: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
@@ -94,20 +93,8 @@ def contents_of_tree(
         elif len(besides) < MAX_SAID:
             besides[name] = one
     saved, entries = optimizers_in(tree, (tuple(map(_key_alone, some)) for some in keys), entries)
-    beside = Beside(besides | holders.said)
-    beside.others = unlisted.named() | holders.others
     problems = [*problems, *holders.problems(), *unlisted.problems()]
-    return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
-
-
-def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
-    """Return a name and a name with brackets for each weight and plain value."""
-    names = [one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed]
-    others = [
-        joined(leaf.bracket, name.removeprefix(leaf.name).removeprefix("."))
-        for (_, leaf), name in zip(listed, names, strict=True)
-    ]
-    return names, others
+    return Contents(entries, Beside(besides | holders.said), problems, saved, holders.has_module, holders.classes)
 
 
 def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
@@ -150,8 +137,7 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     """Return the first leaves of a tree, and problems if more are left out."""
     found: list[_Leaf] = []
     num_besides = 0
-    shared = Shared(MAX_REPEATED)
-    every = leaves(tree, (None, expression), shared=shared)
+    every = leaves(tree, (None, expression))
     for path, leaf in islice(every, MAX_LEAVES):
         # Of a history of millions of numbers, a thousand are told.
         num_besides += id(type(leaf)) in _NUMBERS
@@ -159,9 +145,6 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
             found.append(_Leaf.at(path, leaf))
     is_cut = next(every, None) is not None
     problems = [f"it has more than {MAX_LEAVES:,} values, and the others are not listed"] if is_cut else []
-    if shared.is_cut:
-        again = f"more than {MAX_REPEATED:,} times it leads to a container that was listed already"
-        problems.append(f"it shares its parts: {again}, and the others are not listed, which have other names")
     return found, [*map(NotListed, problems)]
 
 
@@ -186,8 +169,8 @@ class Holders:
 
     Attributes
     ----------
-    said, others : dict
-        What optimizers say of their groups, and explorers besides weights, and the classes of what is not looked into.
+    said : dict
+        The settings of optimizers, and the metadata of explorers.
     classes : dict
         By the name of a module, its class.
     has_module : bool
@@ -201,7 +184,6 @@ class Holders:
         namespace: Mapping[str, Any],
     ) -> None:
         self.said: dict[str, Any] = {}
-        self.others: dict[str, str] = {}
         self.classes: dict[str, str] = {}
         self.has_module = False
         self._modules, self._model, self._namespace = modules, model, namespace
@@ -242,7 +224,6 @@ class Holders:
             found = Contents(list(holder.values()), *own)
         self.has_module = self.has_module or found.is_of_module
         self.said |= {joined(name, key): one for key, one in found.metadata.items()}
-        self.others |= {joined(name, key): cls for key, cls in getattr(found.metadata, "others", {}).items()}
         self.classes |= {joined(name, key): one for key, one in found.classes.items()}
         self._problems += (problem_of_part(name, one) for one in found.problems)
         # The names of an optimizer's states in a state dict are known without the keys above.

@@ -13,7 +13,7 @@ import torch
 
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.tensor.containers import IN_SET, MAX_DEPTH, is_container, is_seen, leaves
+from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, leaves
 from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, is_plain_tuple, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -81,8 +81,8 @@ def joined(prefix: str, name: str) -> str:
 
 
 def is_writable(steps: Iterable[Any]) -> bool:
-    """Return whether code can express the steps: no set member, only constant keys."""
-    return all(_is_constant(step[0]) if type(step) is tuple else step != IN_SET for step in steps)
+    """Return whether code can express the steps: only constant keys."""
+    return all(_is_constant(step[0]) for step in steps if type(step) is tuple)
 
 
 def _is_constant(key: Any) -> bool:
@@ -144,8 +144,6 @@ def is_walked(leaf: Any, depth: int) -> bool:
     return depth < MAX_DEPTH and is_container(leaf) and is_seen(leaf)
 
 
-MAX_NAMED = 1000
-"""Objects with a class in the metadata."""
 _MAX_SAID = 4
 _HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 
@@ -165,12 +163,10 @@ class Unlisted:
         """Note that the weights of an object are listed."""
         self._listed.add(id(obj))
 
-    def named(self) -> dict[str, str]:
-        """Return the class of each object, by its name, of the first that were taken."""
-        return {name: type(obj).__name__ for name, obj in self._noted[:MAX_NAMED]}
-
     def _is_known(self, obj: Any) -> bool:
         cls = type(obj)
+        if cls in (set, frozenset):
+            return all(map(self._is_known, obj))
         return id(obj) in self._listed or id(cls) in PLAIN_CLASSES or issubclass(cls, _HOLD_NONE)
 
     def problems(self) -> list[str]:

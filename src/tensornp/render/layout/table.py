@@ -92,13 +92,12 @@ MARKS = "marks"
 FIRST, SECOND = "first: min … max", "second: min … max"
 """Columns of two passes side by side."""
 RIGHT = (
-    "bytes", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖", "‖·‖",
-    FIRST, SECOND,
+    "bytes", "change", "largest difference", "not equal", "min … max", "‖out‖", "‖grad‖", "‖·‖", FIRST, SECOND,
 )  # fmt: skip
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
-    "to see", "meaning", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",
-    "value", MARKS,
+    "to see", "meaning", "what it means", "values", "where", "finding", "what", "shared with", "kept alive by",
+    "changed", "value", MARKS,
 )  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
 NAMED = ("name", "call", "differs")

@@ -19,7 +19,8 @@ from tensornp.render.layout.table import Table, TableRow, only, rows_html, witho
 from tensornp.render.layout.words import listed, share_text
 from tensornp.render.pictures.stats_line import glance_text
 
-HEADINGS = ("name", "moved", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "shape", "dtype", "what")
+CHANGE, LARGEST, NOT_EQUAL = "change", "largest difference", "not equal"
+HEADINGS = ("name", CHANGE, LARGEST, NOT_EQUAL, "shape", "dtype", "what")
 MAX_ROWS, MAX_STATES = 25, 8
 """Rows of weights, and of optimizer states."""
 MAX_NAMED = 8
@@ -27,14 +28,12 @@ MAX_NAMED = 8
 _NEARLY_ALL = 0.99
 """A larger share of changed elements is not printed."""
 _MANY = 5
-"""Changed weights for a line with their median."""
+"""Changed weights for a sentence with their median."""
 _CURE = ": a copy that is made before a step, as by copy.deepcopy, keeps the old values"
 _FIGURES: dict[str, Callable[[float], str]] = {
-    "moved": percent,
-    "‖Δ‖": glance_text,
-    "‖before‖": glance_text,
-    "max |Δ|": glance_text,
-    "not equal": lambda share: share_text(share, 1),
+    CHANGE: percent,
+    LARGEST: glance_text,
+    NOT_EQUAL: lambda share: share_text(share, 1),
 }
 """The text of each number."""
 
@@ -106,24 +105,22 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
-    """Yield the median change of a model, and the meaning of "moved"."""
+    """Yield how much the weights changed, and the meaning of the figures."""
     is_mixed = _noun_of(found) == "tensor"
     names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
-    changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
-    if len(changed) >= _MANY:
-        yield f"moved {percent(median(changed))} in the median"
-    if changed:
+    changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
+    if changes:
+        half = f"; half of them by more than {percent(median(changes))}" if len(changes) >= _MANY else ""
+        yield f"they changed by up to {percent(max(changes))} of their size{half}"
         floor = found._median_norms.get("", 0.0)
         of_weights = f" of weights ({floor:.3g})" if floor else ""
-        yield f"moved: ‖Δ‖ over the norm before, or over the median norm{of_weights} if that is larger"
-    if any(len(row.entries) > 1 for row in printed_rows(found)):
-        yield "≤: the largest of a line"
+        yield f"change: norm of the difference ÷ norm before, or ÷ the median norm{of_weights} if that is larger"
 
 
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
     """Return the printed table of `rows`, and other rows in its columns."""
     printed, every = (Table(HEADINGS, tuple(_table_row(found, row) for row in some)) for some in (rows, others))
-    printed, _ = without_common(printed, ("dtype", "not equal"))
+    printed, _ = without_common(printed, ("dtype", NOT_EQUAL))
     printed = without_empty(printed, ("name",))
     return printed, only(every, printed.headings)
 
@@ -132,11 +129,9 @@ def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, flo
     """Return the numbers of one row by heading: the largest of several weights."""
     every = [found[name] for name in names]
     figures: dict[str, list[float | None]] = {
-        "moved": [found.moved.get(name) for name in names],
-        "‖Δ‖": [one._norm_of_difference for one in every],
-        "‖before‖": [one._norm for one in every],
-        "max |Δ|": [one.max_abs for one in every],
-        "not equal": [one.changed_fraction if one.count else None for one in every],
+        CHANGE: [found.moved.get(name) for name in names],
+        LARGEST: [one.max_abs for one in every],
+        NOT_EQUAL: [one.changed_fraction if one.count else None for one in every],
     }
     known = {heading: [value for value in values if value is not None] for heading, values in figures.items()}
     return {heading: max(values) for heading, values in known.items() if values}
@@ -145,12 +140,10 @@ def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, flo
 def _table_row(found: WeightsComparison, row: Row) -> TableRow:
     names = [entry.name for entry in row.entries]
     every = [found[name] for name in names]
-    figures, at_most = _figures_of(found, names), "≤" if len(every) > 1 else ""
+    figures, at_most = _figures_of(found, names), "up to " if len(every) > 1 else ""
     texts = {heading: at_most * bool(value) + _FIGURES[heading](value) for heading, value in figures.items()}
-    if "‖before‖" in texts and not figures["‖before‖"] and figures.get("‖Δ‖"):
-        texts["‖before‖"] = "from 0"
-    if figures.get("not equal", 1) >= _NEARLY_ALL:
-        texts.pop("not equal", None)
+    if figures.get(NOT_EQUAL, 1) >= _NEARLY_ALL:
+        texts.pop(NOT_EQUAL, None)
     name, shown = legible(row.pattern), cut_inside(row.pattern, MAX_SHOWN)
     cells = {
         "name": _times(shown, row),
@@ -183,6 +176,7 @@ def _words(found: WeightsComparison, row: Row) -> Iterator[str]:
     # The column "not equal" says how dense a change is.
     verdicts = {_verdict(found, entry) for entry in row.entries} - set(DENSE)
     yield next(iter(verdicts)) if len(verdicts) == 1 else f"{len(verdicts)} kinds of change" if verdicts else ""
+    yield "from 0" if all(found[name]._norm == 0 and found[name]._norm_of_difference for name in names) else ""
     yield row.unlike
 
 
@@ -218,14 +212,16 @@ def _folds(found: WeightsComparison, printed: Sequence[Row], call: str) -> Itera
         yield f"… {counted(_num_in(left), f'more {noun}')} that moved less; {call}.changed() names them all"
     kinds: dict[str, list[str]] = {}
     for name in (name for name in found if found[name].equal):
-        how = "with the same bits" if found[name].same_bits else "of equal values"
         fact = why.get(name, "").partition(" (")[0]
+        how = "unchanged" if found[name].same_bits else "equal, with other bits"
         kinds.setdefault(how + (f", {fact}" if fact else ""), []).append(name)
     for how, names in kinds.items():
         rows = found._rows_of(names)
         texts = [_times(cut_inside(row.pattern, MAX_INSIDE), row) for row in rows[:MAX_NAMED]]
         texts += [""] * (_num_in(rows) - _num_in(rows[:MAX_NAMED]))
-        yield f"{counted(len(names), noun)} {how}: {listed(texts, MAX_NAMED)}"
+        # A reason says what to do about them.
+        which = "" if how == "unchanged" else f": {listed(texts, MAX_NAMED)}"
+        yield f"{counted(len(names), noun)} {how}{which}"
 
 
 def _num_in(rows: Sequence[Row]) -> int:

@@ -125,23 +125,6 @@ def test_kinds_mix(pair):
     assert tnp.compare(a(t), b(other)).first_difference == (3, 5)
 
 
-@given(st.data())
-@settings(max_examples=50, deadline=None)
-def test_a_difference_of_65_bits_is_exact(data):
-    """Between integers with a sign and those without, by Python's own."""
-    signed = data.draw(st.sampled_from(["int8", "int32", "int64"]))
-    limits = np.iinfo(signed)
-    near = [limits.min, limits.min + 1, -1, 0, 1, limits.max]
-    of_a = st.one_of(st.sampled_from(near), st.integers(limits.min, limits.max))
-    of_b = st.one_of(st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]), st.integers(0, 2**64 - 1))
-    pairs = data.draw(st.lists(st.tuples(of_a, of_b), min_size=1, max_size=4))
-    a, b = np.array([x for x, _ in pairs], signed), np.array([y for _, y in pairs], np.uint64)
-    for found in (tnp.compare(a, b), tnp.compare(torch.from_numpy(b), torch.from_numpy(a))):
-        assert found.max_abs == max(abs(x - y) for x, y in pairs)
-        assert isinstance(found.max_abs, int)
-        assert found._num_changed == sum(x != y for x, y in pairs)
-
-
 def test_shapes_that_differ_are_said_before_anything_is_read():
     """Also of one that is too large to be read."""
     found = tnp.compare(torch.zeros(1).expand(2**40), torch.zeros(3))
@@ -183,14 +166,8 @@ def test_parts_of_nested_tensors_are_told_apart():
         assert "differ" in found.verdict
 
 
-def test_the_same_bits_are_those_of_nan_too():
-    """Also where floats are widened to be compared; codes that are scaled have others."""
-    for dtype, bits in ((torch.float16, (0x7C01, 0x7E01)), (torch.bfloat16, (0x7F81, 0x7FC1))):
-        a, b = (torch.tensor([bit], dtype=torch.int16).view(dtype) for bit in bits)
-        assert tnp.compare(a, b).verdict == "equal"
-        assert tnp.compare(a, a.clone()).verdict == "same bits"
-    a, b = (torch.tensor([bit], dtype=torch.uint8).view(torch.float8_e5m2) for bit in (0x7D, 0x7F))
-    assert tnp.compare(a, b).verdict == "equal"
+def test_codes_of_other_scales_have_other_bits():
+    """Although the values that they mean are equal."""
     q = [torch.quantize_per_tensor(torch.tensor([1.0, 2]), *scheme, torch.quint8) for scheme in ((0.5, 0), (0.25, 3))]
     assert tnp.compare(*q).verdict == "equal"
 

@@ -14,7 +14,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.aliases import Target
-from tensornp.core.values.compare.numbers import have_same_stored_bits, pairs_of
+from tensornp.core.values.compare.numbers import pairs_of
 from tensornp.core.values.compare.tally import PairTally
 from tensornp.core.values.scopes import ALL
 from tensornp.core.values.sources import Source, refuse_endless, source_of
@@ -40,15 +40,15 @@ class Comparison:
     equal : bool
         Whether shape, dtype and values are equal: NaN to NaN, and 0.0 to -0.0.
     same_bits : bool
-        Whether every bit is the same, with shape and dtype.
+        Whether every bit is the same, with shape and dtype; for floats of 16 bits and fewer, any NaN is like another.
     verdict : str
         "same bits", "equal", "cast from float32", "3 of 1,000 differ, first at [17]",
         "nearly all elements differ", or the two shapes.
     count : int
         Elements that were compared.
     max_abs : float or int
-        The largest difference of elements that are finite on both sides, as are all numbers below; exact for integers;
-        None if nothing was compared.
+        The largest difference of elements that are finite on both sides, as are all numbers below; exact for integers
+        of one dtype; None if nothing was compared.
     relative : float
         The norm of the difference over that of the first.
     cosine_distance : float
@@ -153,7 +153,7 @@ def _opened(one: Any) -> AbstractContextManager[Any]:
 @outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
-    if first.shard is not None and second.shard is not None and first.shard.held != second.shard.held:
+    if first.shard is not None and second.shard is not None and not first.shard.holds_the_same(second.shard):
         raise _other_elements(first.shard, second.shard)
     if first.scope != second.scope:
         raise _other_elements(first.scope, second.scope)
@@ -168,8 +168,9 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally = PairTally(*dtypes)
             for pair in pairs_of(first, second):
                 tally.add(*pair)
-        if tally.has_same_bits and not (tally.bits_are_told and first.has_bits and second.has_bits):
-            tally.has_same_bits = have_same_stored_bits(first, second)
+        if any(one.is_masked or one.is_dequantized for one in (first, second)):
+            # Codes and hidden elements were not compared.
+            tally.has_same_bits = False
         if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
             tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     except NotReadError as reason:

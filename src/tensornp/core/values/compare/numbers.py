@@ -16,18 +16,7 @@ _STEP = 2**18
 
 def pairs_of(a: Source, b: Source) -> Iterator[tuple[Array, Array]]:
     """Yield the numbers of two sources of one shape, in flat blocks of equal length."""
-    return _cut_alike(a.blocks(), b.blocks())
-
-
-def have_same_stored_bits(a: Source, b: Source) -> bool:
-    """Return whether two sources of one dtype store the same bits; codes with a scale never do."""
-    if not (a.has_bits and b.has_bits):
-        return False
-    return all(np.array_equal(left, right) for left, right in _cut_alike(a.bits(), b.bits()))
-
-
-def _cut_alike(first: Iterator[Array], second: Iterator[Array]) -> Iterator[tuple[Array, Array]]:
-    nothing = np.empty(0)
+    first, second, nothing = a.blocks(), b.blocks(), np.empty(0)
     left = right = nothing
     while True:
         left = left if left.size else next(first, nothing)

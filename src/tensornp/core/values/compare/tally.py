@@ -11,12 +11,8 @@ from tensornp.core.tensor.dtypes import KNOWN, resolve
 from tensornp.core.values.compare.numbers import differing, of_one_kind, plain_number, shown_alike, sizes_of_change
 
 Array = np.ndarray[Any, Any]
-_BITS_TOLD = "uint8 int8 uint16 int16 uint32 int32 uint64 int64 bfloat16 float32 float64 complex64 complex128".split()
-"""Dtypes of which blocks have the stored bits; other floats are widened, and bools normalized."""
 _CHUNK_NUMEL = 2**16
 """Elements that are compared at once: the system maps larger temporary arrays anew each time."""
-_MAX_RATIO = 1e3
-"""Ratio of two norms up to which the norm of the difference gives the angle."""
 
 
 class PairTally:
@@ -26,11 +22,10 @@ class PairTally:
         self._dtypes = first_dtype, second_dtype
         is_one_dtype = first_dtype == second_dtype
         self._squares = np.zeros(3)
-        self._dot = 0.0
         self._largest: Any = 0
         self.largest_at: int | None = None
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
-        self.has_same_bits, self.bits_are_told = is_one_dtype, first_dtype in _BITS_TOLD
+        self.has_same_bits = is_one_dtype
         self.is_cast_of_first = self.is_cast_of_second = not is_one_dtype
         is_float = first_dtype.startswith(("float", "bfloat")) and first_dtype in KNOWN
         is_float = is_float and KNOWN[first_dtype].values_per_element == 1
@@ -50,7 +45,7 @@ class PairTally:
             self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
         if self.is_cast_of_second:
             self.is_cast_of_second = _is_cast(b, self._dtypes[0], a)
-        integers, (a, b) = (a, b), of_one_kind(a, b)
+        a, b = of_one_kind(a, b)
         if self.has_same_bits:
             self.has_same_bits = np.array_equal(_bits(a), _bits(b))
         x, y = _vector(a), _vector(b)
@@ -61,9 +56,13 @@ class PairTally:
             places = np.flatnonzero(finite_a & finite_b)
             self.only_first += int(np.count_nonzero(finite_a)) - len(places)
             self.only_second += int(np.count_nonzero(finite_b)) - len(places)
-        self._note_changes(a, b, differing(a, b) if places is not None else a != b, start)
+        differs = differing(a, b) if places is not None else a != b
+        self.num_changed += int(np.count_nonzero(differs))
+        if self.first is None and differs.any():
+            at = int(differs.argmax())
+            self.first, self.first_values = start + at, (plain_number(a[at]), plain_number(b[at]))
         if places is not None:
-            a, b, integers = a[places], b[places], (integers[0][places], integers[1][places])
+            a, b = a[places], b[places]
             x, y = _vector(a), _vector(b)
             squares = [np.einsum("i,i", one, one) for one in (x, y)]
         self.finite += a.size
@@ -73,30 +72,13 @@ class PairTally:
         d = _vector(sizes)
         squares.append(np.einsum("i,i", d, d))
         self._squares += squares
-        if max(squares[:2]) > _MAX_RATIO**2 * min(squares[:2]):
-            self._dot += float(np.einsum("i,i", x, y))
-        else:
-            self._dot += (squares[0] + squares[1] - squares[2]) / 2
         at = int(sizes.argmax())
         if sizes[at]:
-            self._note_largest(sizes, integers, at, start + (at if places is None else int(places[at])))
+            size = plain_number(sizes[at])
+            if size > self._largest:
+                self._largest, self.largest_at = size, start + (at if places is None else int(places[at]))
             if self.max_ulp is not None:
                 self.max_ulp = max(self.max_ulp, _most_ulps(a, b, self._dtypes[0]))
-
-    def _note_changes(self, a: Array, b: Array, differs: Array, start: int) -> None:
-        self.num_changed += int(np.count_nonzero(differs))
-        if self.first is None and differs.any():
-            at = int(differs.argmax())
-            self.first = start + at
-            self.first_values = plain_number(a[at]), plain_number(b[at])
-
-    def _note_largest(self, sizes: Array, integers: tuple[Array, Array], at: int, place: int) -> None:
-        size = plain_number(sizes[at])
-        if sizes.dtype == np.longdouble and all(one.dtype.kind in "iu" for one in integers):
-            # A signed and an unsigned integer of 64 bits: the long floats tell the place, but not all digits.
-            size = abs(int(integers[0][at]) - int(integers[1][at]))
-        if size > self._largest:
-            self._largest, self.largest_at = size, place
 
     def distances(self) -> tuple[Any, float | None, float | None]:
         """Return the largest difference, the norm of the difference over that of the first, and 1 − cos."""
@@ -109,8 +91,6 @@ class PairTally:
     def _cosine_distance(self, first: float, second: float, difference: float) -> float:
         if not first or not second:
             return 0.0 if first == second else 1.0
-        if max(first, second) > _MAX_RATIO * min(first, second):
-            return min(max(1 - self._dot / first / second, 0.0), 2.0)
         # Exact for small angles: (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖)
         gap = first - second
         return min(max((difference - gap) * (difference + gap) / (2 * first * second), 0.0), 2.0)
@@ -151,21 +131,12 @@ def _most_ulps(a: Array, b: Array, name: str) -> int:
         exponents = [np.frexp(values)[1] for values in (a, b)]
         return int(np.abs(exponents[0] - exponents[1]).max(initial=0))
     kind = np.dtype(f"i{dtype.itemsize}")
-    first, second = (np.ascontiguousarray(values, dtype).view(kind) for values in (a, b))
-    # On two sides of zero, bits count in two directions, and the distance may need more of them.
-    crossing = np.flatnonzero((first ^ second) < 0)
-    distances = first - second
-    distances[crossing] = 0
-    most = max(int(distances.max(initial=0)), -int(distances.min(initial=0)))
-    if not len(crossing):
-        return most
-    across = _places(first[crossing]).astype(np.float64) - _places(second[crossing])
-    at = crossing[int(np.abs(across).argmax())]
-    return max(most, abs(int(_places(first[at : at + 1])[0]) - int(_places(second[at : at + 1])[0])))
+    first, second = (_places(np.ascontiguousarray(values, dtype).view(kind)) for values in (a, b))
+    # A difference that does not fit 64 bits fits the unsigned ones.
+    return int(np.where(first > second, first - second, second - first).view(np.uint64).max(initial=0))
 
 
 def _places(bits: Array) -> Array:
     """Return the place of each float among all of its dtype, in order; both zeros are 0."""
-    sign = bits >> bits.dtype.type(8 * bits.itemsize - 1)
-    places: Array = (bits ^ (sign & np.iinfo(bits.dtype).max)) - sign
+    places: Array = np.where(bits < 0, np.iinfo(bits.dtype).min - bits.astype(np.int64), bits)
     return places

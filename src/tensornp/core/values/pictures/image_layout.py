@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tensornp.core.lowlevel.text import counted, format_ordinal, quoted
-from tensornp.core.tensor.shards import Runs, ShardFacts
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.errors import BadRequestError
 
 
@@ -19,14 +19,14 @@ class Tiles:
 
     `plane` are the rows and columns of each: the last two dimensions. `indices` are the indices of the planes in the
     other dimensions, and `grid` the rows and columns of planes. `title` is short: "plane [0, 3] of 2 × 4", or empty.
-    `held` are the rows and columns of the whole tensor that a single plane has; None if they are the same.
+    `origin` is the first row and column of a single plane in a sharded tensor.
     """
 
     plane: tuple[int, int]
     indices: tuple[tuple[int, ...], ...]
     grid: tuple[int, int] = (1, 1)
     title: str = ""
-    held: tuple[Runs | None, Runs | None] = (None, None)
+    origin: tuple[int, int] = (0, 0)
 
 
 def tiles_of(
@@ -51,14 +51,14 @@ def tiles_of(
         if at is None:
             raise BadRequestError(f"the plane at {list(asked)} is not on this rank: {shard}")
         indices = (at,)
-    held = shard.held if shard is not None and len(indices) == 1 else None
-    rows, columns = (None, None, *(held or ()))[-2:]
+    offsets = shard.offsets if shard is not None and len(indices) == 1 else None
+    origin = (0, 0, *(offsets or ()))[-2], (0, *(offsets or ()))[-1]
     if not outer or not indices:
-        return Tiles(plane, indices, held=(rows, columns))
+        return Tiles(plane, indices, origin=origin)
     if len(indices) == 1:
         at = indices[0] if shard is None else shard.index_in_whole(indices[0])
         title = f"plane {list(at)} of {_sizes_text(whole[:-2])}"
-        return Tiles(plane, indices, title=title, held=(rows, columns))
+        return Tiles(plane, indices, title=title, origin=origin)
     is_whole = count == math.prod(outer)
     grid = (outer[0], outer[1]) if is_whole and len(outer) == 2 else grid_of(count, plane)
     title = f"{'all' if is_whole else f'the first {count}'} planes of {_sizes_text(outer)}"

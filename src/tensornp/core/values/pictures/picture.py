@@ -57,44 +57,37 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) 
 
     Raises as `tensornp.image` does, which says what the arguments mean.
     """
-    asked = asked or Asked()
     obj = values_of(obj)
     base = next((base for base in (list, tuple) if issubclass(type(obj), base)), None)
-    if base is not None and not is_tensor_like(obj):
-        return _picture_of_several(obj, base, layout, asked)
-    laid_out, values = _read(obj, layout, MAX_TILES, MAX_PIXELS)
-    (shown,) = brightened([values], asked)
-    labels = [", ".join(map(str, index)) for index in laid_out.indices]
-    words = (*filter(None, (*laid_out.words, shown.words)), *total_words([shown]))
-    return Picture(tuple(map(Tile, labels, shown.pixels, shown.is_marked)), laid_out.grid, words)
-
-
-def _picture_of_several(several: Any, base: type[Any], layout: str | None, asked: Asked) -> Picture:
-    """Return the pictures of a list or a tuple side by side, each read by itself."""
-    total = base.__len__(several)
-    if not total:
-        raise BadRequestError(f"an empty {base.__name__} has no picture; pass one that has some")
-    count = min(total, MAX_TILES)
+    base = None if is_tensor_like(obj) else base
+    every = [obj] if base is None else list(itertools.islice(base.__iter__(obj), MAX_TILES))
+    if not every:
+        raise BadRequestError(f"an empty {type(obj).__name__} has no picture; pass one that has some")
     layouts: list[ImageLayout] = []
     parts: list[Any] = []
-    for i, one in enumerate(itertools.islice(base.__iter__(several), count)):
+    for i, one in enumerate(every):
         try:
-            laid_out, values = _read(values_of(one), layout, MAX_TILES // count, MAX_PIXELS // count)
+            laid_out, values = _read(values_of(one), layout, MAX_TILES // len(every), MAX_PIXELS // len(every))
         except TensornpError as error:
+            if base is None:
+                raise
             raise type(error)(f"picture {i} of the {base.__name__}: {error}") from None
         layouts.append(laid_out)
         parts.append(values)
-    shown = brightened(parts, asked)
+    shown = brightened(parts, asked or Asked())
     tiles: list[Tile] = []
     for i, (laid_out, part) in enumerate(zip(layouts, shown, strict=True)):
-        labels = [", ".join(map(str, (i, *index))) for index in laid_out.indices]
+        labels = [", ".join(map(str, index if base is None else (i, *index))) for index in laid_out.indices]
         tiles += map(Tile, labels, part.pixels, part.is_marked)
-    largest = max(one.pixels.shape[0] for one in tiles), max(one.pixels.shape[1] for one in tiles)
-    first = f"the first {count} of " if count < total else ""
     columns = zip(*((*laid_out.words, part.words) for laid_out, part in zip(layouts, shown, strict=True)), strict=True)
-    said = filter(None, map(_said_of_all, columns))
-    words = (f"a {base.__name__} of {first}{counted(total, 'picture')}", *said, *total_words(shown))
-    return Picture(tuple(tiles), grid_of(len(tiles), largest), words)
+    words, grid = [*filter(None, map(_said_of_all, columns)), *total_words(shown)], layouts[0].grid
+    if base is not None:
+        total = base.__len__(obj)
+        first = f"the first {len(every)} of " if len(every) < total else ""
+        words.insert(0, f"a {base.__name__} of {first}{counted(total, 'picture')}")
+        heights, widths, _ = zip(*(one.pixels.shape for one in tiles), strict=True)
+        grid = grid_of(len(tiles), (max(heights), max(widths)))
+    return Picture(tuple(tiles), grid, tuple(words))
 
 
 def _said_of_all(words: Iterable[str]) -> str:

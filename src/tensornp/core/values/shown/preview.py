@@ -111,11 +111,11 @@ def _preview(
         note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
     if not edgeitems or all(size <= 2 * edgeitems for size in shape):
-        return Preview(_repr(gathered(tensor, info, plan, _all(shape)), own), note)
+        return Preview(_repr(gathered(tensor, info, plan, _places(shape)), own), note)
     # A masked array has rules of its own for what it leaves out.
     if info.kind.is_masked and info.numel <= max_elements:
-        return Preview(_repr(gathered(tensor, info, plan, _all(shape)), own))
-    corners = gathered(tensor, info, plan, _corners(shape, edgeitems))
+        return Preview(_repr(gathered(tensor, info, plan, _places(shape)), own))
+    corners = gathered(tensor, info, plan, _places(shape, edgeitems))
     with printing(own, corners):
         text = _repr_of_corners(corners, edgeitems)
         if info.kind.is_masked:
@@ -218,14 +218,10 @@ def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0
     return math.prod([min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape])
 
 
-def _all(shape: tuple[int, ...]) -> Places:
-    return [list(range(size)) for size in shape]
-
-
-def _corners(shape: tuple[int, ...], edgeitems: int) -> Places:
-    """Return the outer indices of each longer dimension, with one index for the ellipsis."""
+def _places(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
+    """Return all indices, or the outer ones of each longer dimension with one for the ellipsis."""
     return [
-        [*range(edgeitems), 0, *range(size - edgeitems, size)] if size > 2 * edgeitems else list(range(size))
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else [*range(size)]
         for size in shape
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.form import Places
-from tensornp.core.tensor.shards import Runs, ShardFacts, low_of, nth, num_of
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.errors import BadRequestError
 
 MAX_ROWS, MAX_COLUMNS = 40, 24
@@ -137,12 +137,12 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
 def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | slice, ...]:
     """Return an index of the whole tensor as an index of the part on this rank."""
     found: list[int | slice] = []
-    for runs, item in zip(shard.held or (), index, strict=True):
+    for first, size, item in zip(shard.offsets or (), shard.shape, index, strict=True):
         low, high = (item.start, item.stop) if isinstance(item, slice) else (item, item + 1)
-        first, end = low_of(runs, low), low_of(runs, high)
-        if first == end:
+        low, high = max(low - first, 0), min(high - first, size)
+        if low >= high:
             raise BadRequestError(f"[{index_text(index)}] is not on this rank: {shard}")
-        found.append(slice(first, end) if isinstance(item, slice) else first)
+        found.append(slice(low, high) if isinstance(item, slice) else low)
     return tuple(found)
 
 
@@ -193,25 +193,16 @@ def _slice_text(chosen: slice) -> str:
 
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:
     """Return the index of a window, or of a part of a tensor, in the whole; ``:`` is a whole axis."""
-    counts = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}
-    held: Sequence[Runs] = [((0, size),) for size in window.shape]
-    whole = window.shape
-    if shard is not None and shard.held is not None:
-        held, whole = shard.held, shard.whole
-    axes = enumerate(zip(held, window.corner, whole, strict=True))
-    return ", ".join(_axis_text(runs, at, counts.get(axis), size) for axis, (runs, at, size) in axes)
-
-
-def _axis_text(runs: Runs, at: int, count: int | None, size: int) -> str:
-    """Return an index of an axis of the whole, or the range of `count` indices, which may have gaps."""
-    if not num_of(runs) or count == 0:
-        return ":"
-    first, last = nth(runs, at), nth(runs, at + (count or 1) - 1)
-    if count is None:
-        return str(first)
-    if last - first + 1 != count:
-        return f"{first}…{last}"
-    return ":" if count == size else f"{first}:{last + 1}"
+    ndim, whole = len(window.shape), window.shape if shard is None else shard.whole
+    offsets = (shard.offsets if shard is not None else None) or (0,) * ndim
+    texts = []
+    for axis, (first, at, size) in enumerate(zip(offsets, window.corner, whole, strict=True)):
+        count = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}.get(axis)
+        if 0 in window.shape or count == size:
+            texts.append(":")
+        else:
+            texts.append(str(first + at) if count is None else f"{first + at}:{first + at + count}")
+    return ", ".join(texts)
 
 
 def expression_of(name: str, window: Window) -> str:

@@ -101,7 +101,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
                 raise NoDataError(no_data_text(info))
         held: Any = info.kind.inner(tensor)
         tensor, info, access = held, info.inner, access + info.kind.access[1:]
-    if shard is not None and (shard.held is None or shard.shape != info._array_shape):
+    if shard is not None and (shard.offsets is None or shard.shape != info._array_shape):
         # The place of the elements in the whole is not known.
         shard = None
     return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)

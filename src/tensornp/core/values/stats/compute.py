@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.lowlevel import threads
-from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import carried_out
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
@@ -27,7 +25,7 @@ from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
-from tensornp.core.values.stats.distribution import Counter, distribution_of_zeros
+from tensornp.core.values.stats.distribution import Counter, distribution_of
 from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
@@ -103,15 +101,10 @@ def scan(
     source = source_of(obj, axis, info=info, caller=caller)
     if type(obj) is StoredValues and obj.is_sequential:
         num_threads = 1
-    is_large = source.numel > BLOCK_NUMEL and is_tensor(obj)
-    before = inspect(obj).version if is_large else None
     try:
-        found = scan_source(source, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
+        return scan_source(source, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    if is_large and before != inspect(obj).version:
-        return replace(found, scope=f"{found.scope}, changed while it was read", changed_while_read=True)
-    return found
 
 
 def scan_source(
@@ -253,6 +246,7 @@ class Tasks:
         """Return the statistics of zeros that are not stored."""
         zero = 0 if self._source.dtype.startswith(("int", "uint", "bool")) else 0.0
         found = TensorStats(count, 0, 0, 0, count, zero, zero, zero, 0.0, 0.0) if count else TensorStats(0)
-        distribution = distribution_of_zeros(count, self._one_in) if self._has_distribution else None
+        counts = np.array([count // self._one_in])
+        distribution = distribution_of(np.zeros(1), counts, one_in=self._one_in) if self._has_distribution else None
         part = found if self._source.dtype.startswith("complex") else None
         return replace(found, distribution=distribution, real=part, imag=part)

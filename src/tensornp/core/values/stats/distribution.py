@@ -95,25 +95,22 @@ def put_together(parts: Sequence[Histogram]) -> Histogram | None:
 class Distribution:
     """Finite numbers in ascending order, and how often each occurs.
 
-    If `is_coded`, each number stands for all with its bfloat16 code; if `is_exact`, they all equal it. Of a sample,
-    each count stands for `one_in` elements.
+    Unless they are exact, each number stands for all with its bfloat16 code. Of a sample, each count stands for
+    `one_in` elements.
     """
 
     numbers: Array
     counts: Array
-    is_coded: bool = False
     is_exact: bool = True
     one_in: int = 1
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Distribution) and self._identity == other._identity
+        if not isinstance(other, Distribution):
+            return NotImplemented
+        is_alike = (self.is_exact, self.one_in) == (other.is_exact, other.one_in)
+        return is_alike and np.array_equal(self.numbers, other.numbers) and np.array_equal(self.counts, other.counts)
 
-    def __hash__(self) -> int:
-        return hash(self._identity)
-
-    @property
-    def _identity(self) -> tuple[Any, ...]:
-        return self.numbers.tobytes(), self.counts.tobytes(), self.is_coded, self.is_exact, self.one_in
+    __hash__ = None  # type: ignore[assignment]  # arrays can be changed
 
     @property
     def num_seen(self) -> int:
@@ -180,15 +177,6 @@ class Distribution:
         total = np.concatenate(([0], np.cumsum(self.counts)))
         return Histogram(np.diff(total[ends]), edges, self.scope)
 
-    def coded(self) -> Distribution:
-        """Return the same numbers by their codes."""
-        if self.is_coded:
-            return self
-        counts = np.zeros(NUM_CODES, np.int64)
-        bits, is_exact = _bits(self.numbers)
-        np.add.at(counts, bits >> 16, self.counts)
-        return of_codes(counts, is_exact=is_exact, one_in=self.one_in)
-
 
 def of_codes(counts: Array, *, is_exact: bool, one_in: int = 1) -> Distribution:
     """Return the distribution with these counts of bfloat16 codes."""
@@ -196,7 +184,19 @@ def of_codes(counts: Array, *, is_exact: bool, one_in: int = 1) -> Distribution:
     half = NUM_CODES // 2
     used = np.concatenate([half + np.flatnonzero(counts[half:])[::-1], np.flatnonzero(counts[:half])])
     numbers = (used.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return Distribution(numbers, counts[used], True, is_exact, one_in)
+    return Distribution(numbers, counts[used], is_exact, one_in)
+
+
+def distribution_of(numbers: Array, counts: Array, *, is_exact: bool = True, one_in: int = 1) -> Distribution:
+    """Return the distribution of numbers that occur so often, by their codes if they are many."""
+    if is_exact and counts.sum() <= MAX_KEPT:
+        # Both zeros become the positive one.
+        numbers, at = np.unique(numbers + 0.0, return_inverse=True)
+        return Distribution(numbers, np.bincount(at, counts, len(numbers)).astype(np.int64), one_in=one_in)
+    totals = np.zeros(NUM_CODES, np.int64)
+    bits, are_codes = _bits(numbers)
+    np.add.at(totals, bits >> 16, counts)
+    return of_codes(totals, is_exact=is_exact and are_codes, one_in=one_in)
 
 
 def _bits(numbers: Array) -> tuple[Array, bool]:
@@ -246,16 +246,8 @@ class Counter:
         """Return the distribution, each number counted `factor` times."""
         if self._counts is not None:
             return of_codes(self._counts * factor, is_exact=self._is_exact, one_in=one_in)
-        # Both zeros become the positive one.
-        numbers, counts = np.unique(np.concatenate([np.empty(0), *self._kept]) + 0.0, return_counts=True)
-        found = Distribution(numbers, counts.astype(np.int64) * factor, one_in=one_in)
-        return found if found.num_seen <= MAX_KEPT else found.coded()
-
-
-def distribution_of_zeros(count: int, one_in: int = 1) -> Distribution:
-    """Return the distribution of zeros that are not stored."""
-    found = Distribution(np.zeros(1), np.array([count // one_in]), one_in=one_in)
-    return found.coded() if count > MAX_KEPT else found
+        numbers = np.concatenate([np.empty(0), *self._kept])
+        return distribution_of(numbers, np.full(numbers.size, factor), one_in=one_in)
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
@@ -265,15 +257,5 @@ def added_up(parts: Sequence[Distribution]) -> Distribution:
     rates = {part.one_in for part in parts if part.num_seen} or {1}
     if len(rates) > 1:
         parts = [replace(part, counts=part.counts * part.one_in) for part in parts]
-    one_in = max(rates)
-    num_seen = sum(part.num_seen for part in parts)
-    if num_seen <= MAX_KEPT and not any(part.is_coded for part in parts):
-        numbers, at = np.unique(np.concatenate([part.numbers for part in parts]), return_inverse=True)
-        counts = np.zeros(len(numbers), np.int64)
-        np.add.at(counts, at, np.concatenate([part.counts for part in parts]))
-        return Distribution(numbers, counts, one_in=one_in)
-    dense = np.zeros(NUM_CODES, np.int64)
-    for part in parts:
-        coded = part.coded()
-        dense[coded.numbers.astype(np.float32).view(np.uint32) >> 16] += coded.counts
-    return of_codes(dense, is_exact=all(part.coded().is_exact for part in parts), one_in=one_in)
+    numbers, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "counts"))
+    return distribution_of(numbers, counts, is_exact=all(part.is_exact for part in parts), one_in=max(rates))

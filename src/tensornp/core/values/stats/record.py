@@ -47,8 +47,6 @@ class TensorStats:
     scope : str
         "all elements", "7 of 9 shown", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group
         of processes "local shard at (1,) of the mesh".
-    changed_while_read : bool
-        Whether torch has counted a write to the tensor during the pass; `scope` says so too.
     distribution : Distribution or None
         The counts under `histogram` and `quantile`.
     real, imag : TensorStats or None
@@ -71,7 +69,6 @@ class TensorStats:
     mean: Figure = None
     std: Figure = None
     scope: str = "all elements"
-    changed_while_read: bool = False
     distribution: Distribution | None = None
     real: TensorStats | None = None
     imag: TensorStats | None = None
@@ -208,7 +205,7 @@ def _merged(a: TensorStats, b: TensorStats) -> TensorStats:
     return TensorStats(
         a.count + b.count, a.nan + b.nan, a.posinf + b.posinf, a.neginf + b.neginf, a.zeros + b.zeros,
         low, high, total, mean, std,
-        scope=_both_scopes(a.scope, b.scope), changed_while_read=a.changed_while_read or b.changed_while_read,
+        scope=_both_scopes(a.scope, b.scope),
         distribution=added_up([one for one in both if one is not None]) if None not in both else None,
         real=_merged(a.real, b.real) if a.real is not None and b.real is not None else None,
         imag=_merged(a.imag, b.imag) if a.imag is not None and b.imag is not None else None,
