@@ -136,6 +136,26 @@ def test_the_table_groups_by_memory_and_counts_each_byte_once(shell):
     assert "in 2 storages · cpu 16 bytes · " in heading, "itself and its gradient"
 
 
+def test_the_heading_says_whose_the_bytes_are(shell):
+    """Each storage is one owner's, however many names reach it; a single owner is not named."""
+    cell(
+        shell,
+        "model = torch.nn.Linear(10, 5); w = model.weight; bn = torch.nn.BatchNorm1d(5); state = model.state_dict()",
+    )
+    assert "buffers" not in cell(shell, "%tensors"), "all are the modules'"
+    cell(
+        shell,
+        "loss = model(torch.ones(10)).sum(); loss.backward(); opt = torch.optim.Adam(model.parameters()); opt.step()",
+    )
+    cell(shell, "x = torch.ones(100); y = x[3:]; del loss")
+    cell(shell, "torch.ones(7)")
+    assert table(shell)[""].split(" · ")[2:4] == [
+        "parameters and buffers 308 bytes, gradients 220 bytes, optimizer states 448 bytes, variables 400 bytes, "
+        "Out[…] 28 bytes",
+        "%tensors --release frees 28 bytes",
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
