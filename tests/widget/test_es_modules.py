@@ -45,6 +45,12 @@ def test_other_forms_are_refused(folder, text):
         joined(folder(a=text, b=""))
 
 
+def test_a_name_that_two_modules_declare_is_refused(folder):
+    """In one text, it would be a syntax error."""
+    with pytest.raises(ValueError, match="got two of own"):
+        joined(folder(a='import { b } from "./b.js";\nconst own = 1;\n', b="export const b = 1;\nlet own = 2;\n"))
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_ours_are_joined(name):
     """Each is one module with one default export, in which nothing is imported any more."""

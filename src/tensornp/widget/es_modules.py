@@ -7,10 +7,12 @@ each imported file stands before its importer, once, without `import` and `expor
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]*\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function |class |const )", re.MULTILINE)
+_DECLARED = re.compile(r"^(?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
 _OTHER = re.compile(r"^(?:import\b|export (?!default )).*$", re.MULTILINE)
 
 
@@ -20,11 +22,17 @@ def joined(entry: Path) -> str:
     Raises
     ------
     ValueError
-        For another form than ``import { a, b } from "./file.js";`` and ``export`` before a declaration.
+        If two modules declare the same name, or for another form than ``import { a, b } from "./file.js";`` and
+        ``export`` before a declaration.
     """
     texts: dict[Path, str] = {}
     _collect(entry.resolve(), texts)
-    return "".join(texts.values())
+    text = "".join(texts.values())
+    names = Counter(_DECLARED.findall(text))
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ValueError(f"the modules of {entry.name} must declare each name once, got two of {twice[0]}")
+    return text
 
 
 def _collect(path: Path, texts: dict[Path, str]) -> None:

@@ -23,8 +23,8 @@ FAULTS = 15
 EXEMPT = ("core/lowlevel/fallback.py", "core/lowlevel/attributes.py", "core/lowlevel/legible.py",
           "core/lowlevel/threads.py")  # fmt: skip
 """What the last resort itself is made of, and the count of cells with its lock."""
-GUARDS = ("card", "summary_of", "summary_text", "summary_html", "bundle", "preformatted")
-"""What catches cannot catch the call of itself."""
+GUARDS = ("card", "summary_of", "summary_text", "summary_html", "bundle", "preformatted", "__exit__")
+"""What catches cannot catch the call of itself, and what leaves a block cannot be left out."""
 
 
 class InjectedError(Exception):

@@ -249,11 +249,10 @@ def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], 
 
 def _show_way_back(array: np.ndarray[Any, Any]) -> None:
     from tensornp.core.convert.to_tensor import why_copied
-    from tensornp.render.layout.document import bundle
-    from tensornp.render.tensor.receipt import way_back_html, way_back_text
+    from tensornp.render.layout.document import displayed
+    from tensornp.render.tensor.receipt import way_back_document
 
-    said = why_copied(array), array.nbytes
-    display(bundle("the receipt", lambda: way_back_text(*said), lambda: way_back_html(*said)), raw=True)
+    display(displayed("the receipt", lambda: way_back_document(why_copied(array), array.nbytes)), raw=True)
 
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:

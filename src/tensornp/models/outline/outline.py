@@ -60,7 +60,7 @@ class Sums(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A branch with the place of its weights, its numbers of keys, its level and its sums."""
+    """A branch by its number: weights in order, keys, level and sums."""
 
     branch: Branch
     span: slice

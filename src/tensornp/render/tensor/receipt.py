@@ -11,7 +11,7 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
-from tensornp.render.layout.document import Both, Document
+from tensornp.render.layout.document import Both, Document, Lines
 from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import figures_sentence
@@ -173,16 +173,14 @@ def exactness(plan: ConversionPlan) -> str:
     return "exact" if plan.exact else "lossy"
 
 
-def way_back_text(why_copied: str, nbytes: int) -> str:
-    """Return what became of an array on its way to a tensor: shared memory, or a copy and why."""
+def way_back_document(why_copied: str, nbytes: int) -> Document:
+    """Return whether a tensor shares the memory of its array, or why it is a copy."""
     if not why_copied:
-        return "shares memory: a write to the array is seen in the tensor, and the other way round"
-    return f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
-
-
-def way_back_html(why_copied: str, nbytes: int) -> str:
-    """Return the same as static HTML."""
-    return f'<div class="tensornp" dir="ltr" style="{SMALL_TEXT}">{escape(way_back_text(why_copied, nbytes))}</div>'
+        return Document(
+            (Lines(("shares memory: a write to the array is seen in the tensor, and the other way round",)),)
+        )
+    text = f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
+    return Document((Lines((text,)),))
 
 
 def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:

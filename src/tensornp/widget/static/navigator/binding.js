@@ -3,7 +3,7 @@
 import { copyButton } from "../page/copy.js";
 import { element } from "../page/elements.js";
 
-const PARTS = `<code class="tensornp-code"></code>
+const BINDING = `<code class="tensornp-code"></code>
 <form class="tensornp-go">
   <input type="text" class="tensornp-field tensornp-window-name" spellcheck="false" autocomplete="off"
     aria-label="Name to bind what is shown to">
@@ -15,7 +15,7 @@ export class Binding {
   // `bind(name, overwrite)` binds the array of the window, `suggestion` is a name for it, empty where none can be bound.
   constructor({ bind, suggestion }) {
     this.node = element("div", "expressions");
-    this.node.innerHTML = PARTS;
+    this.node.innerHTML = BINDING;
     [this.expression, this.form, this.line, this.said] = this.node.children;
     [this.name, this.press] = this.form.children;
     this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>

@@ -2,7 +2,7 @@
 
 import { button, element } from "../page/elements.js";
 
-const PARTS = `<span class="tensornp-group" role="group" aria-label="Side"></span>
+const CONTROLS = `<span class="tensornp-group" role="group" aria-label="Side"></span>
 <span class="tensornp-group" role="group" aria-label="Jump to">
   <button type="button" class="tensornp-button" name="nan" title="Go to the next NaN (n)" aria-label="next NaN">NaN ▸</button>
   <button type="button" class="tensornp-button" name="absmax" title="Go to the value of the largest magnitude">max |x|</button>
@@ -20,7 +20,7 @@ export class Controls {
   constructor({ go, seek, face, close }) {
     this.turn = face;
     this.node = element("div", "controls");
-    this.node.innerHTML = PARTS;
+    this.node.innerHTML = CONTROLS;
     const [faces, jumps, form, problem, end] = this.node.children;
     Object.assign(this, { faces, form, problem });
     this.index = form.firstChild;

@@ -3,13 +3,13 @@
 import { element, tell } from "../page/elements.js";
 import { inWhole } from "./grid.js";
 
-const PARTS = `<span class="tensornp-where"></span><span class="tensornp-said"></span><span class="tensornp-legend"></span>
+const STATUS = `<span class="tensornp-where"></span><span class="tensornp-said"></span><span class="tensornp-legend"></span>
 <span class="tensornp-live-region" aria-live="polite"></span>`;
 
 export class Status {
   constructor() {
     this.node = element("div", "line-of-cell");
-    this.node.innerHTML = PARTS;
+    this.node.innerHTML = STATUS;
     [this.where, this.said, this.legend, this.live] = this.node.children;
   }
 
