@@ -44,8 +44,6 @@ class Unnamed(list):
 """
 TABLES = {
     "Batch(t)": "Batch of 2 · 1 tensor · 8 bytes",
-    "{t, 3}": "set of 2 · 1 tensor · 8 bytes",
-    "frozenset([t])": "frozenset of 1 tensor · ",
     "collections.deque([t, t], 5)": "deque of 2 tensors · ",
     "collections.UserDict(a=t)": "UserDict of 1 tensor · ",
     "collections.defaultdict(list, a=[t])": "defaultdict of 1 tensor · ",

@@ -128,7 +128,7 @@ def check_readable(info: TensorInfo) -> None:
         check_readable(info.inner)
     else:
         facts = _refuse_unsupported(info)
-        _check_size(info, _natural(facts, as_bits=False))
+        _check_size(info._array_shape, _natural(facts, as_bits=False))
 
 
 def _decide(
@@ -148,14 +148,15 @@ def _decide(
     if obstacle is None and copy is None and info._is_unsharded and info.numel:
         # An array would keep FSDP from resharding.
         obstacle = receipt.UNSHARDED
-    numel = math.prod(info._array_shape)
+    shape = info._array_shape
+    numel = math.prod(shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
     frozen = writeable is False or (shares and not writeable)
     comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
-    _check_size(info, target)
+    _check_size(shape, target)
     return ConversionPlan(
         steps=steps,
         dtype=target,
@@ -245,11 +246,11 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     return dtypes.KNOWN[name]
 
 
-def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
+def _check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     # NumPy ignores sizes of zero here.
-    if math.prod(filter(None, info._array_shape)) * dtype.itemsize > MAX_NBYTES:
+    if math.prod(filter(None, shape)) * dtype.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
-            f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
+            f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
         )
 
 

@@ -216,7 +216,7 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     if before.fingerprint.one_in != after.fingerprint.one_in:
         return None
     is_equal = before.fingerprint == after.fingerprint
-    if is_equal and _place(old) != _place(new):
+    if is_equal and (old.storage and old.storage.address) != (new.storage and new.storage.address):
         return Change(before.event, "moved", coverage)
     if is_equal and after.fingerprint.one_in == 1:
         return None
@@ -247,7 +247,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
             facts.append("its storage is another one now")
         elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
             facts.append("its storage was resized")
-        elif _place(old) != _place(new):
+        elif (old.storage and old.storage.address) != (new.storage and new.storage.address):
             facts.append("its elements lie elsewhere now, in the same storage")
         if old.shape == new.shape and old.stride != new.stride:
             facts.append(f"strides {old.stride} to {new.stride}")
@@ -256,7 +256,3 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
         facts.append("got a .grad" if after.has_grad else "lost its .grad")
     return tuple(facts)
-
-
-def _place(info: TensorInfo) -> int | None:
-    return info.storage.address if info.storage else None

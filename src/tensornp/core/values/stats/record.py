@@ -97,7 +97,7 @@ class TensorStats:
     @property
     def histogram(self) -> Histogram | None:
         """Counts in at most 64 bins from `min` to `max`; None if it was not requested, or nothing is finite."""
-        if self.distribution is None or self.min is None or not self.distribution.num_seen:
+        if self.distribution is None or self.min is None or not len(self.distribution.numbers):
             return None
         return self.distribution.histogram(float(self.min), float(self.max))
 
