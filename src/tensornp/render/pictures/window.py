@@ -50,7 +50,7 @@ def overview_words(overview: PlaneMap) -> list[tuple[str, Colour]]:
     if limits.low == limits.high and not limits.num_beyond:
         # They have the colour of the middle.
         value = _short(limits.low)
-        words = [(f"all {value}" if overview.is_one_value else f"{value} in every pixel", scale[len(scale) // 2])]
+        words = [(f"{value} in every pixel", scale[len(scale) // 2])]
     found = [pixel for pixel in _PIXELS if heatmap.count(pixel[0])]
     return words + [(f"{NAMES[name]} {word}", colour) for _, name, colour, word in found]
 
