@@ -133,13 +133,13 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     if look is None:
         return info, NO_SURROUNDINGS
     try:
-        seen = (tensor, info) if is_tensor(tensor) or info.inner is None else (stood_for(tensor), info.inner)
-        around = look(*seen)
+        if is_tensor(tensor) or info.inner is None:
+            around = look(tensor, info)
+        else:
+            # The name is that of the tensor for which it stands.
+            around = replace(look(stood_for(tensor), info.inner), name="")
     except Exception as error:
         around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
-    if not is_tensor(tensor):
-        # That names the tensor for which it stands.
-        around = replace(around, name="")
     is_buffer = around.is_buffer or info.is_buffer
     if around.saved_for or is_buffer is not info.is_buffer:
         info = replace(info, _saved_for=around.saved_for, is_buffer=is_buffer)

@@ -101,7 +101,7 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     yield from (one.text for one in not_finite(stats) if not one.is_alarm)
     if stats.scope != ALL:
         yield stats.scope
-    if stats.distribution is not None and stats.distribution.is_sample:
+    if stats.distribution is not None and stats.distribution.one_in > 1:
         yield f"histogram {stats.distribution.scope}"
 
 

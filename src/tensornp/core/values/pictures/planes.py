@@ -112,8 +112,8 @@ def _heatmap_of(subject: Subject, window: Window, side: int, is_wanted: Callable
         part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])
         found = elements_in(subject, part)
         is_complex = found.dtype.kind == "c"
-        flat: Any = np.ma.getdata(found)
-        values = (modulus_of(flat) if is_complex else flat).reshape(block.shape)
+        flat = np.ma.getdata(found)
+        values: Any = (modulus_of(flat) if is_complex else flat).reshape(block.shape)
         shown = ~np.ma.getmaskarray(found).reshape(block.shape) if isinstance(found, np.ma.MaskedArray) else None
         builder.add(values, *block.start, shown=shown)
     return replace(builder.finish(), is_modulus=is_complex)

@@ -118,19 +118,14 @@ class Distribution:
         return int(self.counts.sum())
 
     @property
-    def is_sample(self) -> bool:
-        """Whether only some elements were counted."""
-        return self.one_in > 1
-
-    @property
     def scope(self) -> str:
         """The elements that were counted, in words."""
-        return f"sampled 1/{self.one_in:,}" if self.is_sample else "all elements"
+        return f"sampled 1/{self.one_in:,}" if self.one_in > 1 else "all elements"
 
     @property
     def accuracy(self) -> str:
         """How exact quantiles are: ``exact``, ``values ± 0.4 %``, ``sampled 1/17, values ± 0.4 %``."""
-        said = [self.scope] if self.is_sample else []
+        said = [self.scope] if self.one_in > 1 else []
         said += [] if self.is_exact else ["values ± 0.4 %"]
         return ", ".join(said) or "exact"
 

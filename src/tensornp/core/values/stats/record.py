@@ -104,7 +104,7 @@ class TensorStats:
     @property
     def scope_of_histogram(self) -> str:
         """The elements under `histogram` and `quantile`: those of `scope`, or a sample of them."""
-        if self.distribution is None or not self.distribution.is_sample:
+        if self.distribution is None or self.distribution.one_in == 1:
             return self.scope
         return self.distribution.scope + (f", {self.scope}" if self.scope != ALL else "")
 
