@@ -256,3 +256,29 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
         facts.append("got a .grad" if after.has_grad else "lost its .grad")
     return tuple(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """One tensor or array and its change; `size` is the largest absolute difference, or 0.
+
+    `is_count` marks a single integer, such as the step count of a batch norm. `alarm` are new non-finite values.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    size: float = 0.0
+    is_count: bool = False
+    alarm: str = ""
+    come: Literal["", "new", "gone"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A heading, a line for each change, the parts that were not read, and the names of the unchanged."""
+
+    heading: str
+    lines: tuple[ReportLine, ...] = ()
+    left_out: str = ""
+    num_watched: int = 0
+    unchanged: tuple[str, ...] = ()

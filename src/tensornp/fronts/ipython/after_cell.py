@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
-from tensornp.core.summary.report import Report, ReportLine
+from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.render.collections.report import report_document
 from tensornp.render.layout.document import displayed

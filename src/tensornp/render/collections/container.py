@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.stats.alarms import alarm_text
+from tensornp.core.values.stats.record import alarm_text
 from tensornp.render.layout.document import Document, Heading
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import on_this_rank

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.values.scopes import ALL
-from tensornp.core.values.stats.alarms import alarm_text
-from tensornp.core.values.stats.record import TensorStats, sum_of
+from tensornp.core.values.stats.record import TensorStats, alarm_text, sum_of
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding, by_kind
 from tensornp.models.scan.table import ScanTable

@@ -13,7 +13,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.stats.alarms import alarms_of
+from tensornp.core.values.stats.record import alarms_of
 from tensornp.render.layout.document import Both
 from tensornp.render.layout.once import once_for_each_card
 from tensornp.render.layout.style import Tone, badge_style

@@ -23,8 +23,8 @@ from tensornp.core.memory.changes import (
 from tensornp.core.memory.footprint import has_left, origin_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.compare.numbers import Difference, rows_and_delta
-from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import figures_of, modulus_of
+from tensornp.core.values.stats.record import alarm_text
 
 WRITTEN = ("torch", "uncounted", "unknown")
 """Causes of which values have changed."""
