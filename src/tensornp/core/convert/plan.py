@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from tensornp.core.convert import receipt
-from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
@@ -85,7 +85,7 @@ class ConversionPlan:
             return "copy"
         return "share" if self.writeable else "view"
 
-    _mime_, _repr_html_ = mime_of, html_of
+    _mime_, _repr_html_, _repr_pretty_ = mime_of, html_of, pretty
 
     def __str__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
@@ -97,13 +97,6 @@ class ConversionPlan:
             f"code:  {self.code}",
         ]
         return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # A newline within a text would not be counted.
-        for i, line in enumerate(str(self).split("\n")):
-            if i:
-                printer.break_()
-            printer.text(line)
 
 
 def mode_arguments(mode: str) -> ModeArguments:
