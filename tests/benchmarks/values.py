@@ -13,7 +13,7 @@ from side_by_side import Figure, interleave, peak_mib, timed
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
-from tensornp.core.values.compare.where import difference_of, sums_by_axis
+from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.locate import locate
 from tensornp.core.values.pictures.planes import overview_of, plane_map
 from tensornp.core.values.shown.window import window_of
@@ -159,7 +159,6 @@ def _planes(numel: int, quick: bool) -> Iterator[Figure]:
         one = {"figures of each row": "scan(a, axis=0)", "figures of each column": "scan(a, axis=1)"}
         both = {
             "a map of a change": "overview(subject(difference(subject(a), subject(b))), window)",
-            "where a change lies": "sums(a, b)",
         }
         names = {
             "scan": scan,
@@ -168,7 +167,7 @@ def _planes(numel: int, quick: bool) -> Iterator[Figure]:
             "subject": subject_of,
             "window": window,
         }
-        names |= {"sums": sums_by_axis, "read": _blocks_read}
+        names |= {"read": _blocks_read}
         names |= {"a": a, "b": b, "x": x, "y": y}
         for statements, read in ((one, "read(x)"), (both, "read(x); read(y)")):
             seconds = interleave({READ: read, **statements}, names, rounds=3 if quick else 7)

@@ -103,11 +103,11 @@ def test_a_part_is_an_explorer_too():
 
 
 def test_nested_dictionaries_join_their_keys():
-    """What is no tensor is told beside; two ways to one name keep their brackets."""
+    """What is no tensor is told beside; two ways to one name are numbered."""
     array = np.arange(4.0)
     tree = {"model": {"a.b": torch.ones(2), "a": {"b": torch.zeros(3)}}, "step": 7, "ema": [array], "name": "x"}
     explorer = tnp.weights(tree)
-    assert list(explorer) == ["['model']['a.b']", "['model']['a']['b']", "ema.0"]
+    assert list(explorer) == ["model.a.b", "model.a.b (2)", "ema.0"]
     assert explorer.metadata == {"step": 7, "name": "x"}
     for entry in explorer.values():
         assert eval(entry.code, {"tree": tree}) is (array if entry.kind == "array" else entry.tensor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -305,6 +306,11 @@ class PassRecord:
         """Names of the modules that the block calls itself."""
         found = (one for one in self.children(self.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
         return list(dict.fromkeys(one.name for one in found))
+
+    def step_of(self, call: Call) -> int:
+        """Return the number of the step that follows a call in a loop of steps, from 1; 0 for none."""
+        before = bisect_right([one.num_calls for one in self.steps], call.index)
+        return before + 1 if before < len(self.steps) > 1 else 0
 
     def children(self, call: Call) -> list[Call]:
         """Return the calls directly inside `call`."""

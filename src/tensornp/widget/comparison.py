@@ -9,22 +9,14 @@ import traitlets
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.where import (
-    difference_of,
-    element_text,
-    element_with_nearly_all,
-    sums_by_axis,
-    where_text,
-)
-from tensornp.core.values.pictures.planes import may_be_read_unasked
+from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.shown.window import Index
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.unmoved import why_unmoved
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.requested import reached
-from tensornp.models.live.refind import released_rows
+from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows, live_rows
@@ -36,22 +28,19 @@ from tensornp.widget.window_request import NONSENSE, integer
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
-_UNASKED_NBYTES = 2**26
-"""Bytes of each side that are read for a sentence on the place of a change, as the comparison has read them already."""
-_OF_FINITE = ", of what is finite on both sides"
 
 
 class Pair(NamedTuple):
     """A weight of both models without their tensors.
 
-    `goal` is the index of the largest difference, or "nan" if an element is finite on one side alone. `where` is the
-    place of nearly all of the change, and `called` are more names for the search.
+    `goal` is the index of the largest difference, or "nan" if an element is finite on one side alone. `note` says why
+    the weight did not change, and `called` are more names for the search.
     """
 
     first: WeightEntry
     second: WeightEntry
     goal: Index | str
-    where: str = ""
+    note: str = ""
     called: tuple[str, ...] = ()
 
 
@@ -62,13 +51,10 @@ def pair_of(
 
     `why` is the reason why it did not change, and `others` are its other names.
     """
-    element = element_with_nearly_all(found)
-    where = "" if element is None else element_text(element) + _OF_FINITE * found._is_odd
-    if found.equal:
-        where = ": ".join(filter(None, (found.verdict, why)))
+    note = ": ".join(filter(None, (found.verdict, why))) if found.equal else ""
     called = dict.fromkeys((second.name, *others, first.code, second.code))
     goal = "nan" if found._is_odd else found._largest_difference or ""
-    return Pair(first, second, goal, where, tuple(filter(None, called)))
+    return Pair(first, second, goal, note, tuple(filter(None, called)))
 
 
 def live_comparison(found: WeightsComparison, namespace: Mapping[str, Any], anchor: str) -> ComparisonTable | None:
@@ -110,9 +96,14 @@ class ComparisonTable(LiveTable):
         self._pairs = list(pairs)
         names = [legible(pair.first.name) for pair in pairs]
         super().__init__(
-            live.html, names, handlers={"values": self._open, "where": self._locate}, slow=("where",), values=Values(),
-            printed=live.printed, noun=live.noun, **traits,
-        )  # fmt: skip
+            live.html,
+            names,
+            handlers={"values": self._open},
+            values=Values(),
+            printed=live.printed,
+            noun=live.noun,
+            **traits,
+        )
 
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
@@ -140,16 +131,8 @@ class ComparisonTable(LiveTable):
             **self._values.show(_faces_of(pair), pair.goal),
             "label": cut_inside(pair.first.name, MAX_SHOWN),
             "title": legible(pair.first.name),
-            "where": pair.where,
-            "isWhereFree": all(may_be_read_unasked(one, one.shape, _UNASKED_NBYTES) for one in subjects),
+            "note": pair.note,
         }
-
-    def _locate(self, request: Request) -> Answer:
-        """Return a sentence on the place of most of a change, empty for an old request."""
-        pair = self._pair(request)
-        first, second = (reached(one)._values() for one in (pair.first, pair.second))
-        text = where_text(sums_by_axis(first, second, lambda: self.is_latest(request)))
-        return {"type": "where", "text": text + _OF_FINITE * bool(text and pair.goal == "nan")}
 
     def _pair(self, request: Request) -> Pair:
         number = integer(request.get("row"))

@@ -267,14 +267,14 @@ def _alarm(line: Line, own: Found | None, told: Told, *, is_open: bool) -> TreeL
     names = next((names for kind, names in _below(line, told, is_open=is_open) if kind.is_alarm), [])
     if not names or told.spreads is None:
         return None
-    first, num = told.found[names[0]], told.spreads.num_weights(line.id)
+    first, every = told.found[names[0]], told.spreads.names(line.id)
     if len(names) == 1:
-        part = legible(part_of(names[0], *told.spreads.ends(line.id)))
+        part = legible(part_of(names[0], every[0], every[-1]))
         text = f"{first.alarm} in {part}" if first.goal else f"{part}: {first.alarm}"
     elif first.goal:
-        text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(num, 'weight')}"
+        text = f"{NOT_FINITE[first.goal]} in {len(names):,} of {counted(len(every), 'weight')}"
     else:
-        text = f"{len(names):,} of {num:,} .grad not finite"
+        text = f"{len(names):,} of {len(every):,} .grad not finite"
     return _led_to(first, told.numbers[names[0]], text)
 
 
@@ -291,7 +291,8 @@ def _odd(line: Line, told: Told, *, is_open: bool) -> TreeLink | None:
     odd = odd_one({name: told.found[name].figures["norm"] for name in some if "norm" in told.found[name].figures})
     if odd is None:
         return None
-    part = legible(part_of(odd.name, *told.spreads.ends(line.id)))
+    every = told.spreads.names(line.id)
+    part = legible(part_of(odd.name, every[0], every[-1]))
     text = f"{at_a_glance(odd.norm)} in {part}, others ≤ {at_a_glance(odd.greatest)}"
     title = f"norm {text}: it is {odd.times:.3g} times their median; show it"
     return TreeLink(text, title, told.numbers[odd.name], kind="odd")
@@ -301,14 +302,13 @@ def _figures(line: Line, own: Found | None, told: Told, *, is_open: bool) -> tup
     """Return the statistics of a weight or below a closed line, and titles, by column."""
     cells: dict[str, str] = {}
     titles: dict[str, str] = {}
+    spreads: Mapping[str, Spread] = {}
+    if own is not None:
+        spreads = {column: Spread(value, value) for column, value in own.figures.items()}
+    elif told.spreads is not None and line.has_below and not is_open:
+        spreads = told.spreads.of(line.id)
     for column, figure in figure_columns():
-        spread: Spread | None = None
-        if own is not None:
-            value = own.figures.get(column)
-            spread = None if value is None else Spread(value, value)
-        elif told.spreads is not None and line.has_below and not is_open:
-            spread = told.spreads.of(column, line.id)
-        if spread is not None:
+        if (spread := spreads.get(column)) is not None:
             cells[column] = figure.text_of(*spread)
             titles |= {column: f"{column} {title}"} if (title := figure.title_of(*spread)) else {}
     return cells, titles

@@ -15,7 +15,7 @@ from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.choose import FOUND_STATES, INFINITY_STATE, NAN_STATE, SUMMED, UNREAD, Asked, filters
 from tensornp.models.outline.columns import GRAD, columns, sortable
-from tensornp.models.outline.outline import FoundOrder, Outline, Sums
+from tensornp.models.outline.outline import Outline, Sums
 from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.tree import TreeColumn, TreeRow
 from tensornp.render.layout.words import cost_of_scan
@@ -72,7 +72,7 @@ class WeightTree(Tree):
         self.outline.forget()
 
     @property
-    def order(self) -> FoundOrder | None:
+    def order(self) -> OrderOf | None:
         """Return the order and states from a scan, None before its first result."""
         return OrderOf(self.found) if self.found else None
 

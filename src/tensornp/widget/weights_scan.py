@@ -10,8 +10,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.requested import reached
 from tensornp.models.live.gradients import gradients_of, without_gradient
+from tensornp.models.live.refind import reached
 from tensornp.models.outline.columns import figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
 from tensornp.models.scan.run import scan_entries

@@ -15,24 +15,8 @@ from tensornp.fronts.debugger.pane import children_of, line_of, text_of
 
 pytestmark = pytest.mark.slow
 PROGRAM = """
-import collections, dataclasses, threading
-from unittest import mock
-import numpy as np
-import pandas
+import threading
 import torch
-
-@dataclasses.dataclass
-class Batch:
-    x: torch.Tensor
-    y: int = 1
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.w, self.b = torch.nn.Parameter(torch.ones(2, 3)), 1
-
-    def __repr__(self):
-        return f"Model with {self.w} and {self.w.grad}"
 
 class Odd(torch.Tensor):
     @property
@@ -41,7 +25,6 @@ class Odd(torch.Tensor):
 
     device = dtype = requires_grad = grad = shape
 
-Pair = collections.namedtuple("Pair", "a b")
 weight = torch.zeros(64, 512)
 weight[0, 0] = float("nan")
 row = weight[3]
@@ -53,14 +36,6 @@ large = torch.zeros(2**20 + 1)
 shell = torch.ones(3, device="meta")
 freed = torch.ones(10)
 freed.untyped_storage().resize_(0)
-held = [freed, 255, p]
-named = {"a": freed, "rest": [freed, "text"]}
-pair, group, waiting = Pair(freed, 1), {freed}, collections.deque([freed])
-batch, objects = Batch(freed), np.array([freed, None], dtype=object)
-model = Model()
-model.w.untyped_storage().resize_(0)
-frame = pandas.DataFrame({"a": [1]})
-numbers, mocked = [255, 3], mock.Mock(spec=torch.Tensor)
 
 # A thread of the user's is stopped with the rest.
 go_on, runs = threading.Event(), threading.Event()
@@ -93,11 +68,11 @@ def shown(debugger):
     ("name", "line"),
     [
         ("weight", "(64, 512) float32 cpu"),
-        ("row", "(512,) float32 cpu · shares memory with (64, 512)"),
+        ("row", "(512,) float32 cpu"),
         ("p", "(2, 3) float32 cpu · requires grad · has .grad"),
         ("made", "() float32 cpu · from SumBackward0 · 6.0"),
         ("shell", "(3,) float32 meta"),
-        ("odd", "(2, 3) float32 cpu · shares memory with (2, 3)"),
+        ("odd", "(2, 3) float32 cpu"),
         ("freed", "(10,) float32 cpu · freed"),
     ],
 )
@@ -105,28 +80,10 @@ def test_a_tensor_is_told_in_a_line(shown, name, line):
     assert shown[name]["value"] == line
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("held", "[Tensor(10,) float32 cpu · freed, 255, Parameter(2, 3) float32 cpu · requires grad · has .grad]"),
-        ("named", "{'a': Tensor(10,) float32 cpu · freed, 'rest': [Tensor(10,) float32 cpu · freed, 'text']}"),
-        ("pair", "Pair(a=Tensor(10,) float32 cpu · freed, b=1)"),
-        ("group", "{Tensor(10,) float32 cpu · freed}"),
-        ("waiting", "deque([Tensor(10,) float32 cpu · freed])"),
-        ("batch", "Batch(x=Tensor(10,) float32 cpu · freed, y=1)"),
-        ("objects", "array([Tensor(10,) float32 cpu · freed, None], dtype=object)"),
-        ("numbers", "[255, 3]"),
-    ],
-)
-def test_in_other_objects_a_freed_tensor_is_told_in_its_line(shown, name, value):
-    """The rest of them is what debugpy itself says."""
-    assert shown[name]["value"] == value
-
-
 def test_children_tell_what_a_tensor_is_and_what_evaluates_that(debugger, shown):
     children = debugger.children(shown["row"])
     said = {name: one["value"] for name, one in children.items()}
-    assert said["memory"].startswith("2 KiB in a storage of 128 KiB, from element 1,536 on · strides (1,)")
+    assert said["memory"] == "2 KiB in a storage of 128 KiB, from element 1,536 · strides (1,)"
     assert said == {
         "shape": "(512,)",
         "dtype": "float32",
@@ -161,7 +118,7 @@ def test_statistics_of_many_bytes_are_not_offered(debugger, shown):
 
 @pytest.mark.parametrize("context", ["watch", "hover"])
 def test_a_watched_expression_is_told_in_a_line(debugger, context):
-    assert debugger.evaluate("weight[1:]", context) == "(63, 512) float32 cpu · shares memory with (64, 512)"
+    assert debugger.evaluate("weight[1:]", context) == "(63, 512) float32 cpu"
     assert debugger.evaluate("freed", context) == "(10,) float32 cpu · freed"
 
 
@@ -171,7 +128,6 @@ def test_a_console_and_a_copy_have_the_card(debugger, context):
     assert said.startswith("(512,) | float32 | cpu")
     assert "array([0., 0., 0.," in said
     assert "was freed or shrunk" in debugger.evaluate("freed", context)
-    assert debugger.evaluate("[freed, 16]", context) == "[Tensor(10,) float32 cpu · freed, 16]"
 
 
 @pytest.mark.parametrize("value", ["0", ""])

@@ -170,7 +170,7 @@ def test_the_card_knows_the_name_and_a_magic_the_expression(shell):
     assert "a = t.numpy()" in page(shell, torch.zeros(5))
     shell.run("%tonumpy -c -o mine layer.weight * 2")
     (receipt,) = shell.displayed
-    assert receipt["text/plain"].startswith("copy: mine = (layer.weight * 2).clone().numpy()")
+    assert receipt["text/plain"].splitlines()[1] == "  mine = (layer.weight * 2).clone().numpy()"
 
 
 def test_badges_say_what_they_mean_behind_the_fold(shell):

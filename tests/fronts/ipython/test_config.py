@@ -10,9 +10,6 @@ import traitlets
 
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.config import TensorDisplay
-from tensornp.fronts.ipython.magics import OPTIONS, TensorMagics
-from tensornp.fronts.ipython.memory_magics import OPTIONS as MEMORY_OPTIONS
-from tensornp.fronts.ipython.memory_magics import MemoryMagics
 
 
 def test_each_option_is_a_trait_with_its_default_its_bounds_and_its_help():
@@ -33,13 +30,3 @@ def test_each_option_is_a_trait_with_its_default_its_bounds_and_its_help():
 def test_the_page_of_options_is_current():
     """`python tests/options_table.py` writes it."""
     assert options_table.PAGE.read_text(encoding="utf-8").endswith(options_table.table())
-
-
-@pytest.mark.parametrize(("magics", "options"), [(TensorMagics, OPTIONS), (MemoryMagics, MEMORY_OPTIONS)])
-def test_the_help_of_a_magic_lists_each_of_its_options(magics, options):
-    """Its docstring is what `%tonumpy?` shows."""
-    for name, own in options.items():
-        text = " ".join(getattr(magics, name).__doc__.split())
-        for option in own:
-            assert f"{', '.join(option.flags)} {option.value}".rstrip() in text
-            assert option.help in text

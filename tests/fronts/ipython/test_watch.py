@@ -211,12 +211,12 @@ def test_torch_swaps_what_is_watched(shell):
     """It refuses that for a tensor with a weak reference: so conversions of watched modules would raise."""
     shell.run("model = torch.nn.Linear(2, 1); a, b = torch.zeros(2), torch.ones(2)\n%tensorwatch model a")
     assert report(shell, "torch.utils.swap_tensors(a, b)") == [
-        "a: all 2 elements · largest |Δ| 1 at [0] · by a road that cannot be told · its storage is another one now"
+        "a: all 2 elements · largest |Δ| 1 at [0] · by a road that cannot be told · another storage now"
     ]
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         assert report(shell, "model.double();") == [
-            f"model.{name}: float32 to float64 · its storage is another one now" for name in ("weight", "bias")
+            f"model.{name}: float32 to float64 · another storage now" for name in ("weight", "bias")
         ]
         state = "{'weight': torch.zeros(1, 2), 'bias': torch.zeros(1)}"
         assert len(report(shell, f"model.load_state_dict({state})")) == 2

@@ -55,8 +55,8 @@ def test_what_did_not_move_is_named_and_why():
     with unchanged(*model.parameters()):
         lines = told(before, model)
     assert lines[0] == "OrderedDict and Sequential: 4 of 10 weights differ"
-    frozen = "4 weights with the same bits, frozen: {1,3}.weight × 2, {1,3}.bias × 2"
-    without = "2 weights with the same bits, no .grad: aux.weight, aux.bias"
+    frozen = "4 weights unchanged, frozen: {1,3}.weight × 2, {1,3}.bias × 2"
+    without = "2 weights unchanged, no .grad: aux.weight, aux.bias"
     for folds in (lines, told(model, before), weights_comparison_document(compared(before, model)).html()):
         assert frozen in folds and without in folds
     # Where no weight has a gradient, that one has none tells nothing.
@@ -78,7 +78,7 @@ def test_frozen_layers_are_named_together():
         for one in model.parameters():
             one.add_(1.0 if one.requires_grad else 0.0)
     lines = told(before, model)
-    [line] = [line for line in lines if line.startswith("24 weights with the same bits, frozen: layers.{1,4}.")]
+    [line] = [line for line in lines if line.startswith("24 weights unchanged, frozen: layers.{1,4}.")]
     assert line.endswith(" and 8 more")
 
 

@@ -100,7 +100,6 @@ def test_a_merged_adapter_is_seen_by_its_directions():
     difference = (second[0].weight - first[0].weight).detach().double()
     sizes = torch.linalg.svdvals(difference).square()
     assert found.directions("0.weight", 2) == pytest.approx((sizes[:2].sum() / sizes.sum()).item(), rel=1e-3)
-    assert "100% of the change lies in 8 directions" in weights_comparison_document(found).text()
     with torch.no_grad():
         second[0].weight += torch.randn(40, 40)
     assert compared(first, second).directions("0.weight") < 0.7
@@ -239,29 +238,13 @@ def test_what_moved_most_beside_the_others_comes_first():
     text = weights_comparison_document(found).text()
     rows = [line.split()[0] for line in text[text.index("name ") :].splitlines()[1:]]
     assert rows[:4] == ["head", "layers.{0..3}.weight", "bias", "steps"]
-    assert "most in" not in text
     assert "from 0" in next(line for line in text.splitlines() if line.startswith("bias"))
     assert "3 to 4" in next(line for line in text.splitlines() if line.startswith("steps"))
     after["layers.1.weight"] += 1
-    found = tnp.compare(before, after)
-    assert "most in layers.1.weight" in weights_comparison_document(found).text()
     after["layers.2.weight"][0, 0] = math.nan
     text = weights_comparison_document(tnp.compare(before, after)).text()
     assert "layers.{0..3}.weight × 4 · 1 NaN or infinite now in layers.2.weight" in text
     assert "inf" not in text.replace("infinite", "")
-
-
-def test_what_one_element_has_changed_is_told_with_its_place():
-    """And not as a change in few directions, which it is too."""
-    torch.manual_seed(0)
-    before = {"w": torch.randn(40, 40), "v": torch.randn(40, 40)}
-    after = {name: one + 1e-4 * torch.randn(40, 40) for name, one in before.items()}
-    after["w"][3, 7] -= 2
-    text = weights_comparison_document(tnp.compare(before, after)).text()
-    (line,) = (line for line in text.splitlines() if line.startswith("w "))
-    assert "nearly all of it in one element [3, 7]" in line
-    assert "directions" not in line
-    assert "nearly all" not in next(line for line in text.splitlines() if line.startswith("v "))
 
 
 def test_a_model_is_found_in_a_container_under_whatever_key():

@@ -126,7 +126,7 @@ def test_a_tensor_expanded_without_end_is_refused(tmp_path):
     with pytest.raises(tnp.TooLargeError, match=r"are free; take fewer indices$"):
         entry.to_numpy()
     assert entry.to_numpy(slice(5, 7)).tolist() == [1, 1]
-    with pytest.raises(tnp.TooLargeError, match=r"elements of which 1 are stored"):
+    with pytest.raises(tnp.TooLargeError, match=r"1 are stored"):
         entry.stats()
     table = explorer.scan()
     assert (table["good"].count, list(table.failed)) == (1, ["w"])
@@ -138,7 +138,7 @@ def test_elements_that_overlap_are_not_read_for_hours(tmp_path):
     old = number(1) + b"\x85" + number(1) + b"\x85"
     pickled = named(tensor(numel=2**21).replace(old, sizes + steps))
     explorer = tnp.weights(written(tmp_path / "x.pt", pickled, bytes(2**23)))
-    with pytest.raises(tnp.TooLargeError, match="elements of which 2,097,151 are stored"):
+    with pytest.raises(tnp.TooLargeError, match="2,097,151 are stored"):
         explorer["w"].stats()
     assert list(explorer.scan().failed) == ["w"]
 

@@ -20,8 +20,7 @@ from torch.nn.utils import parametrizations
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.models.entries.requested import reached
-from tensornp.models.live.refind import released_rows
+from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_document

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
-from tensornp.models.quantization.block_scaled import block_of
+from tensornp.models.quantization.codecs import block_of
 
 FP8 = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
 

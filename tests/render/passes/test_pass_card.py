@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from html import unescape
 
 import pytest
+import torch
 from built_passes import ERROR, NAN, Built, Run, transformer, value
 
+import tensornp as tnp
 from tensornp.passes.compare import compared
 from tensornp.passes.records import LEFT, RAISED, Figures, Finding, SourceLine
 from tensornp.render.layout.document import Document
@@ -201,3 +204,22 @@ def test_nothing_of_a_program_gets_through():
     for text in (*(one.text() for one in documents), *(one.html() for one in documents), panel_html(call, record)):
         assert "\x1b" not in text and "\u202e" not in text
     assert sum(one.html().count("<b>") for one in documents) == 3
+
+
+def test_the_steps_of_a_loop_are_numbered_and_folded():
+    """Several calls of one step are counted."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with tnp.follow() as run:
+        for i in range(9):
+            x = torch.full((2, 3), math.nan if i == 4 else 1.0)
+            for _ in range(3 if i == 7 else 1):
+                model(x).sum().backward()
+            if i < 8:
+                optimizer.step()
+    lines = pass_document(run).text().split("\n")
+    assert lines[-2].endswith("6 calls") and lines[0].endswith("no followed call returned it; in step 5 of 8")
+    found = [line for line in lines if line.startswith("model Sequential")]
+    assert [re.split(r"\s{2,}", line)[0].removeprefix("model Sequential") for line in found] == [
+        ", steps 1 to 4", ", step 5 · first NaN", ", steps 6 to 8 and after",
+    ]  # fmt: skip

@@ -132,7 +132,8 @@ def test_over_the_heat_map_stands_which_plane_it_is():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "plane", [np.full((3, 3), np.nan), np.ones((1, 1)), np.zeros((0, 4)), np.array([[1e308, -1e308]])]
+    "plane",
+    [np.full((3, 3), np.nan), np.ones((1, 1)), np.zeros((0, 4))],
 )
 def test_any_heat_map_can_be_drawn(plane):
     """Nothing finite, one element, none at all."""

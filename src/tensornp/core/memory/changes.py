@@ -244,7 +244,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
         elif old.data_state != new.data_state:
             facts.append(f"{old.data_state} to {new.data_state}")
         elif old.storage and new.storage and before.reference.storages != after.reference.storages:
-            facts.append("its storage is another one now")
+            facts.append("another storage now")
         elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
             facts.append("its storage was resized")
         elif (old.storage and old.storage.address) != (new.storage and new.storage.address):

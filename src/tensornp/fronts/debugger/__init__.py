@@ -1,5 +1,4 @@
-"""Debuggers: what a pane of variables says of a tensor, and of what holds tensors.
+"""Tensors in the panes of debuggers.
 
-In: what a stopped program has. Out: a line, and children. The file by which debugpy finds it is
-`pydevd_plugins/extensions/pydevd_plugin_tensornp.py`, beside this package; start with `pane.py`.
+debugpy finds it by `pydevd_plugins/extensions/pydevd_plugin_tensornp.py`, next to this package.
 """

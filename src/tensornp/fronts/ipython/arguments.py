@@ -1,17 +1,19 @@
-"""The line of a magic: options in front, then the expression exactly as it was typed."""
+"""The line of a magic: options in front, then paths or expressions exactly as they were typed."""
 
 from __future__ import annotations
 
+import ast
 import getopt
+import linecache
+import os
 import re
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import Any
 
 from IPython.core.error import UsageError
 
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import TensornpError
 
 NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
@@ -19,44 +21,11 @@ NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryErro
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 """A word; spaces in quotes do not end it."""
 _QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
-_WIDTH = 16
-"""Characters before the help of an option."""
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option of a magic: `short` may be empty, `value` names what it takes, or is empty for a flag."""
-
-    short: str
-    long: str
-    help: str
-    value: str = ""
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The ways to type it: ``("-c", "--copy")``."""
-        return (f"-{self.short}", f"--{self.long}") if self.short else (f"--{self.long}",)
-
-    def lines(self) -> list[str]:
-        """Return its lines in a help text."""
-        typed = f"{', '.join(self.flags)} {self.value}".rstrip()
-        first, *more = textwrap.wrap(self.help, 90)
-        return [f"{typed:<{_WIDTH - 1}} {first}", *(" " * _WIDTH + line for line in more)]
-
-
-def documented(*options: Option) -> Callable[[Callable[_Arguments, _Result]], Callable[_Arguments, _Result]]:
-    """Replace the line ``{options}`` in the docstring of a magic."""
-
-    def document(magic: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-        lines = [line for option in options for line in option.lines()]
-        magic.__doc__ = re.sub(
-            r"(?m)^( *)\{options\}$", lambda found: "\n".join(found[1] + line for line in lines), magic.__doc__ or ""
-        )
-        return magic
-
-    return document
+_FILE = "<expression>"
+_PATH = (
+    r"(?:~|\.{1,2})?[/\\]|[A-Za-z][\w+.-]*:[\\/]|[^\s()\[\]]+\.(safetensors|index\.json|pt|pth|bin|ckpt|npz|npy|gguf)$"
+)
+_IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 
 
 @contextmanager
@@ -79,60 +48,44 @@ def as_usage_errors(magic: str = "") -> Iterator[None]:
         raise UsageError(f"{magic} failed: {told(magic, error)}") from None
 
 
-def split_line(line: str, options: tuple[Option, ...], magic: str) -> tuple[dict[str, str], str]:
+def flags_of(options: str) -> dict[str, str]:
+    """Return the flags of options such as ``"copy,c dtype,d= explain"``, each with its long name."""
+    names = [one.rstrip("=").split(",") for one in options.split()]
+    return {flag: long for long, *short in names for flag in (f"--{long}", *(f"-{letter}" for letter in short))}
+
+
+def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
     """Return the options in front of `line` by long name, and the rest of it verbatim.
 
-    IPython's own parsers join the rest with single spaces or look for options inside it, which changes expressions
-    such as ``d["a  b"]``.
+    `options` are as `flags_of` takes them; those that end in ``=`` take a value. IPython's own parsers join the rest
+    with single spaces or look for options inside it, which changes expressions such as ``d["a  b"]``.
     """
+    flags = flags_of(options)
+    with_value = {one.rstrip("=").split(",")[0] for one in options.split() if one.endswith("=")}
     words = list(_WORD.finditer(line))
     count = 0
     while count < len(words):
         word = words[count].group()
         if not word.startswith("-") or word == "-":
             break
-        count += 2 if _wants_next(word, options) else 1
+        is_long = word.startswith("--")
+        wanted = [
+            long for flag, long in flags.items() if flag.startswith(word) or (not is_long and flag[1:] == word[-1])
+        ]
+        count += 2 if "=" not in word and with_value.intersection(wanted) else 1
         if word == "--":
             break
-    rest = line[words[count].start() :].strip() if count < len(words) else ""
-    found = _parsed([word.group() for word in words[:count]], options)
-    flags = {flag for option in options for flag in option.flags}
-    for behind in _WORD.finditer(rest):
-        flag = behind.group().rstrip(";").partition("=")[0]
-        if behind.start() and flag in flags and (flag.startswith("--") or not is_expression(rest)):
-            option, before = rest[behind.start() :].rstrip("; "), rest[: behind.start()].strip()
-            raise UsageError(f"options stand before the expression: {magic} {option} {before}")
-    return found, rest
-
-
-def is_expression(text: str) -> bool:
-    """Return whether Python could evaluate a text."""
+    short = "".join(flag[1] + ":" * (long in with_value) for flag, long in flags.items() if flag[1] != "-")
+    long_names = [long + "=" * (long in with_value) for long in flags.values()]
     try:
-        compile(text.strip().removesuffix(";"), "<expression>", "eval")
-    except NOT_PYTHON:
-        return False
-    return True
-
-
-def _wants_next(word: str, options: tuple[Option, ...]) -> bool:
-    """Return whether the word after `word` is its value."""
-    if word.startswith("--"):
-        return "=" not in word and any(f"--{option.long}".startswith(word) and option.value for option in options)
-    return any(option.short == word[-1] and option.value for option in options)
-
-
-def _parsed(words: list[str], options: tuple[Option, ...]) -> dict[str, str]:
-    """Return the values of options by long name, without the quotes around them."""
-    short = "".join(option.short + (":" if option.value else "") for option in options if option.short)
-    long = [option.long + ("=" if option.value else "") for option in options]
-    try:
-        pairs, _ = getopt.getopt(words, short, long)
+        pairs, _ = getopt.getopt([word.group() for word in words[:count]], short, long_names)
     except getopt.GetoptError as error:
-        known = ", ".join("/".join(option.flags) for option in options)
-        said = f"the options are {known}" if known else "there are no options"
+        said = f"the options are {', '.join(flags)}" if flags else "there are no options"
         raise UsageError(f"{error.msg}; {said}; put an expression that begins with - into parentheses") from None
-    names = {flag: option.long for option in options for flag in option.flags}
-    return {names[flag]: _QUOTED.sub(r"\2", value) if _QUOTED.fullmatch(value) else value for flag, value in pairs}
+    rest = line[words[count].start() :].strip() if count < len(words) else ""
+    return {
+        flags[flag]: _QUOTED.sub(r"\2", value) if _QUOTED.fullmatch(value) else value for flag, value in pairs
+    }, rest
 
 
 def split_names(text: str) -> list[str]:
@@ -156,3 +109,90 @@ def split_names(text: str) -> list[str]:
         else:
             names[-1] += char
     return [name for name in names if name]
+
+
+def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
+    """Return the value of `expression`, with local names.
+
+    Raise UsageError with the `usage` if it is not Python.
+    """
+    __tracebackhide__ = True
+    expression = expression.rstrip().removesuffix(";").rstrip()
+    if not expression:
+        raise UsageError(f"there is no expression; usage: {usage}")
+    namespace = {**shell.user_ns, **(local_ns or {})}
+    try:
+        code = compile(expression, _FILE, "eval")
+    except NOT_PYTHON as error:
+        raise UsageError(f"{quoted(expression)} is not an expression ({why_not_python(error)}); {usage}") from None
+    # A traceback shows the line, like that of a cell.
+    linecache.cache[_FILE] = len(expression), None, [f"{line}\n" for line in expression.splitlines()], _FILE
+    try:
+        return eval(code, namespace)
+    except NameError as error:
+        if error.name in code.co_names:
+            raise UsageError(f"{error}; define it first") from None
+        raise
+
+
+def why_not_python(error: BaseException) -> str:
+    """Return the message of a compiler error in a few words."""
+    if isinstance(error, (RecursionError, MemoryError)):
+        return "too deeply nested"
+    # Python adds its own cure after a semicolon.
+    return str(getattr(error, "msg", "") or error).partition(";")[0]
+
+
+def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:
+    """Return a path, twice, or the value of an expression and None.
+
+    Raise UsageError with the `usage` for neither.
+    """
+    __tracebackhide__ = True
+    path = path_of(text, {**shell.user_ns, **(local_ns or {})})
+    return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage), None)
+
+
+def path_of(text: str, names: dict[str, Any]) -> str | None:
+    """Return the typed path, or None for an expression.
+
+    A path stands in quotes, exists, contains ``://``, or looks like one and does not begin with a variable.
+    """
+    text = text.strip().removesuffix(";").rstrip()
+    if text[:1] in ("'", '"'):
+        body, _ = _parsed(text)
+        return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None
+    try:
+        is_there = os.path.lexists(os.path.expanduser(text))
+    except ValueError:
+        is_there = False
+    name = text.partition(".")[0]
+    is_path = is_there or (re.match(_PATH, text) is not None and name not in names)
+    return text if text and is_path else None
+
+
+def expression_in(text: str) -> str:
+    """Return the typed expression so that ``['a']`` can be appended.
+
+    Without a comment, in parentheses if needed.
+    """
+    body, source = _parsed(text)
+    is_whole = body is None or isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, *_IN_BRACKETS))
+    return source if is_whole else f"({source})"
+
+
+def argument_in(text: str) -> str:
+    """Return the typed expression as an argument of a call; a bare tuple gets parentheses."""
+    body, source = _parsed(text)
+    is_bare = isinstance(body, ast.Tuple) and bool(body.elts) and body.elts[0].col_offset == body.col_offset
+    return f"({source})" if is_bare else source
+
+
+def _parsed(text: str) -> tuple[ast.expr | None, str]:
+    """Return the syntax tree of an expression, None if it is not Python, and its source without a comment."""
+    text = text.strip().rstrip("; ")
+    try:
+        body = ast.parse(text, mode="eval").body
+    except NOT_PYTHON:
+        return None, text
+    return body, ast.get_source_segment(text, body) or text

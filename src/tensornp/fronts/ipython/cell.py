@@ -10,8 +10,7 @@ from typing import Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.error import InputRejected, UsageError
 
-from tensornp.fronts.ipython.arguments import NOT_PYTHON
-from tensornp.fronts.ipython.evaluate import why_not_python
+from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
 
 
 @dataclass(frozen=True, slots=True)

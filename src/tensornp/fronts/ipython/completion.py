@@ -11,6 +11,7 @@ from typing import Any
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
 from tensornp.fronts.ipython import magics, memory_magics, pass_magics, value_magics, weight_magics
+from tensornp.fronts.ipython.arguments import flags_of
 
 OPTIONS = {
     **magics.OPTIONS,
@@ -40,7 +41,7 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
         elif words and words[-1] in ("-d", "--dtype"):
             texts = _DTYPES
         elif fragment.startswith("-"):
-            texts = [flag for option in OPTIONS[found[1]] for flag in option.flags]
+            texts = list(flags_of(OPTIONS[found[1]]))
         else:
             names = [name for name in shell.user_ns if type(name) is str and name not in shell.user_ns_hidden]
             texts = names + (_paths(fragment) if found[1] in ("weights", "tensordiff") else [])

@@ -17,14 +17,8 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import (
-    Option,
-    as_usage_errors,
-    documented,
-    split_line,
-)
+from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable, check_reachable
 
 if TYPE_CHECKING:
@@ -37,17 +31,7 @@ if TYPE_CHECKING:
 
 MAX_NOTED = 100
 """Tensors of one conversion that are remembered, so that a later change is told."""
-OPTIONS: dict[str, tuple[Option, ...]] = {
-    "tonumpy": (
-        Option("v", "view", "share memory, read-only (the default; see %config TensorDisplay.mode)"),
-        Option("s", "share", "share memory, writeable; an error if that is impossible"),
-        Option("c", "copy", "always copy"),
-        Option("d", "dtype", "convert to D: float32, bfloat16, float8_e4m3fn, ...", "D"),
-        Option("o", "out", "bind the array to NAME", "NAME"),
-        Option("", "explain", "print the receipt and convert nothing"),
-    ),
-    "totensor": (Option("o", "out", "bind the tensor to NAME", "NAME"),),
-}
+OPTIONS = {"tonumpy": "view,v share,s copy,c dtype,d= out,o= explain", "totensor": "out,o="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +58,6 @@ class TensorMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @line_cell_magic
-    @documented(*OPTIONS["tonumpy"])
     def tonumpy(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a tensor, or a container of tensors, to NumPy, and show the receipt.
 
@@ -85,7 +68,12 @@ class TensorMagics(Magics):
 
         Options, before the expression::
 
-            {options}
+            -v, --view      share memory, read-only (the default; see %config TensorDisplay.mode)
+            -s, --share     share memory, writeable; an error if that is impossible
+            -c, --copy      always copy
+            -d, --dtype D   convert to D: float32, bfloat16, float8_e4m3fn, ...
+            -o, --out NAME  bind the array to NAME
+            --explain       print the receipt and convert nothing
 
         Example: ``a = %tonumpy model.fc.weight``
         """
@@ -108,7 +96,6 @@ class TensorMagics(Magics):
     @needs_local_scope
     @output_can_be_silenced
     @line_magic
-    @documented(*OPTIONS["totensor"])
     def totensor(self, line: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Convert a NumPy array to a tensor, and say whether memory is shared.
 
@@ -120,7 +107,7 @@ class TensorMagics(Magics):
 
         Options, before the expression::
 
-            {options}
+            -o, --out NAME  bind the tensor to NAME
 
         Example::
 
@@ -146,7 +133,7 @@ class TensorMagics(Magics):
 
         What cannot be bound is refused before anything runs.
         """
-        options, rest = split_line(line, OPTIONS[magic], f"%{magic}")
+        options, rest = split_line(line, OPTIONS[magic])
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])
@@ -175,6 +162,7 @@ class TensorMagics(Magics):
         from tensornp.core.lowlevel.attributes import is_tensor
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.tensor.containers import is_container
+        from tensornp.core.tensor.dtypes import name_of
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
         from tensornp.core.tensor.map_leaves import map_leaves
         from tensornp.core.tensor.weight import is_weight
@@ -204,7 +192,8 @@ class TensorMagics(Magics):
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
             expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
-            _show_receipts(receipts, expression, options.get("out", ""), is_one=not is_container(value))
+            dtype = name_of(value.dtype) if is_tensor(value) else ""
+            _show_receipts(receipts, (expression, options.get("out", ""), dtype), is_one=not is_container(value))
         return self._bound(options, array)
 
     def _seen(self, tensor: Any) -> TensorInfo:
@@ -247,14 +236,14 @@ def _nothing_in(value: Any, wanted: str, cure: str) -> str:
     return f"there is no {wanted} in this {type(value).__name__}{said}"
 
 
-def _show_receipts(receipts: list[ConversionPlan], expression: str, array: str, *, is_one: bool) -> None:
+def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], *, is_one: bool) -> None:
     from tensornp.render.layout.bundle import bundle
     from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
     if not is_one:
         print(receipts_text(receipts))
         return
-    said = receipts[0], expression, array
+    said = receipts[0], *names
     display(bundle("the receipt", lambda: receipt_text(*said), lambda: receipt_html(*said)), raw=True)
 
 

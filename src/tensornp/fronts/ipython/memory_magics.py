@@ -10,13 +10,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.errors import TensornpError
-from tensornp.fronts.ipython.arguments import (
-    Option,
-    as_usage_errors,
-    documented,
-    split_line,
-    split_names,
-)
+from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names
 from tensornp.fronts.ipython.history import History
 from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.widget.page import keeps_outputs_apart
@@ -32,16 +26,7 @@ if TYPE_CHECKING:
 
 MAX_SEARCHED_ROWS = 2000
 """Rows of a table that a page can filter and sort, of which it prints fewer."""
-OPTIONS: dict[str, tuple[Option, ...]] = {
-    "tensors": (
-        Option(
-            "",
-            "release",
-            "drop results that only Out[n], _ and the last traceback hold; your own names are never touched",
-        ),
-    ),
-    "tensorwatch": (Option("", "off", "stop watching NAME, or everything"),),
-}
+OPTIONS = {"tensors": "release", "tensorwatch": "off"}
 
 
 @magics_class
@@ -72,7 +57,6 @@ class MemoryMagics(Magics):
 
     @no_var_expand
     @line_magic
-    @documented(*OPTIONS["tensors"])
     def tensors(self, line: str) -> None:
         """Show all tensors and arrays of the notebook, grouped by the memory that they share.
 
@@ -83,11 +67,12 @@ class MemoryMagics(Magics):
 
         Options::
 
-            {options}
+            --release       drop results that only Out[n], _ and the last traceback hold; your own names are never
+                            touched
 
         The heading counts each storage once. "pinned by" names what else keeps a tensor alive.
         """
-        options, rest = split_line(line, OPTIONS["tensors"], "%tensors")
+        options, rest = split_line(line, OPTIONS["tensors"])
         names = split_names(rest)
         if "release" in options:
             if names:
@@ -129,7 +114,6 @@ class MemoryMagics(Magics):
 
     @no_var_expand
     @line_magic
-    @documented(*OPTIONS["tensorwatch"])
     def tensorwatch(self, line: str) -> None:
         """Report after each cell what that cell has changed: rows, largest difference, gradients, moves.
 
@@ -141,11 +125,11 @@ class MemoryMagics(Magics):
 
         Options::
 
-            {options}
+            --off           stop watching NAME, or everything
 
         No tensor is kept alive. Tensors above %config TensorDisplay.max_read_nbytes are compared by a sample.
         """
-        options, rest = split_line(line, OPTIONS["tensorwatch"], "%tensorwatch")
+        options, rest = split_line(line, OPTIONS["tensorwatch"])
         names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
             gone = self._watching().remove(names)

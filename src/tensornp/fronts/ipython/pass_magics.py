@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, split_line
+from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.evaluate import evaluated
 from tensornp.fronts.ipython.names import check_overwritable
 
 if TYPE_CHECKING:
@@ -19,15 +18,7 @@ if TYPE_CHECKING:
 
     from tensornp.passes.follow import FollowedPass
 
-OPTIONS: dict[str, tuple[Option, ...]] = {
-    "follow": (
-        Option("", "operators", "also record the operators inside the modules"),
-        Option("", "only", "operators of modules that match GLOB only", "GLOB"),
-        Option("", "keep", "copy inputs and outputs of modules that match GLOB (256 MB)", "GLOB"),
-        Option("", "no-grads", "do not read gradients"),
-        Option("o", "out", "bind the pass to NAME", "NAME"),
-    ),
-}
+OPTIONS = {"follow": "operators only= keep= no-grads out,o="}
 
 
 @magics_class
@@ -39,7 +30,6 @@ class PassMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @cell_magic
-    @documented(*OPTIONS["follow"])
     def follow(self, line: str, cell: str, local_ns: dict[str, Any] | None = None) -> Any:
         """Run the cell, and show each module call, and where the first NaN was produced.
 
@@ -49,7 +39,11 @@ class PassMagics(Magics):
 
         Options, before the modules::
 
-            {options}
+            --operators     also record the operators inside the modules
+            --only GLOB     operators of modules that match GLOB only
+            --keep GLOB     copy inputs and outputs of modules that match GLOB (256 MB)
+            --no-grads      do not read gradients
+            -o, --out NAME  bind the pass to NAME
 
         The cell computes the same as without the magic, only slower. `run["layers.3"]` and `run[12]` are calls.
 
@@ -59,7 +53,7 @@ class PassMagics(Magics):
         from tensornp.passes.follow import follow
 
         is_quiet = line.rstrip().endswith(";")
-        options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"], "%%follow")
+        options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"])
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])

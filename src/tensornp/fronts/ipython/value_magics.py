@@ -10,9 +10,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, needs_local_sco
 from IPython.display import display
 
 from tensornp.core.lowlevel.text import quoted
-from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, split_line, split_names
-from tensornp.fronts.ipython.evaluate import evaluated
-from tensornp.fronts.ipython.typed import typed_value
+from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line, split_names, typed_value
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
@@ -21,10 +19,7 @@ if TYPE_CHECKING:
     from tensornp.models.comparing.comparison import WeightsComparison
     from tensornp.widget.part import LivePart
 
-OPTIONS: dict[str, tuple[Option, ...]] = {
-    "tensorstats": (Option("a", "axis", "also one row for each index of dimension D", "D"),),
-    "tensordiff": (),
-}
+OPTIONS = {"tensorstats": "axis,a=", "tensordiff": ""}
 
 
 @magics_class
@@ -40,7 +35,6 @@ class ValueMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @line_magic
-    @documented(*OPTIONS["tensorstats"])
     def tensorstats(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """Show statistics of a tensor or array: quantiles, histogram, heat map, and the places of NaNs.
 
@@ -50,7 +44,7 @@ class ValueMagics(Magics):
 
         Options, before the expression::
 
-            {options}
+            -a, --axis D    also one row for each index of dimension D
 
         Examples::
 
@@ -63,7 +57,7 @@ class ValueMagics(Magics):
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
-        options, rest = split_line(line, OPTIONS["tensorstats"], "%tensorstats")
+        options, rest = split_line(line, OPTIONS["tensorstats"])
         value = evaluated(self.shell, rest, local_ns, usage)
         with as_usage_errors("%tensorstats"):
             summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
@@ -72,7 +66,6 @@ class ValueMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @line_magic
-    @documented(*OPTIONS["tensordiff"])
     def tensordiff(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """Compare two tensors or arrays, two models, state dicts or checkpoints, or two followed passes.
 
@@ -101,7 +94,7 @@ class ValueMagics(Magics):
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"
-        _, rest = split_line(line, OPTIONS["tensordiff"], "%tensordiff")
+        _, rest = split_line(line, OPTIONS["tensordiff"])
         names = split_names(rest.rstrip().removesuffix(";"))
         if len(names) == 2:
             # A tuple of one is nobody's.

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import Option, as_usage_errors, documented, split_line
+from tensornp.fronts.ipython.arguments import argument_in, as_usage_errors, expression_in, split_line, typed_value
 from tensornp.fronts.ipython.names import check_overwritable
-from tensornp.fronts.ipython.typed import argument_in, expression_in, typed_value
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.live import Live
 
-OPTIONS: dict[str, tuple[Option, ...]] = {
-    "weights": (Option("o", "out", "bind the explorer to NAME", "NAME"),),
-}
+OPTIONS = {"weights": "out,o="}
 USAGE = "%weights [-o NAME] EXPR_OR_PATH"
 
 
@@ -33,7 +30,6 @@ class WeightMagics(Magics):
     @no_var_expand
     @needs_local_scope
     @line_magic
-    @documented(*OPTIONS["weights"])
     def weights(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """Show all weights of a model or checkpoint as a tree, without loading or running it.
 
@@ -43,7 +39,7 @@ class WeightMagics(Magics):
 
         Options, before the expression::
 
-            {options}
+            -o, --out NAME  bind the explorer to NAME
 
         A path is a file of safetensors, torch.save, GGUF, .npy or .npz, an index of several, a folder of these, of
         torch.distributed.checkpoint or of accelerate, or an address such as https://... or s3://...
@@ -64,7 +60,7 @@ class WeightMagics(Magics):
         from tensornp.render.models.weights import weights_document
 
         __tracebackhide__ = True
-        options, rest = split_line(line, OPTIONS["weights"], "%weights")
+        options, rest = split_line(line, OPTIONS["weights"])
         with as_usage_errors():
             if "out" in options:
                 check_overwritable(self.shell, options["out"])

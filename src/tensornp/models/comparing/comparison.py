@@ -13,9 +13,15 @@ from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.scopes import shards_told
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.comparing.low_rank import directions_of, low_rank_of
 from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
-from tensornp.models.comparing.rows import STEP, all_rows, has_other_shape, quantity_of, rows_of
+from tensornp.models.comparing.rows import (
+    STEP,
+    all_rows,
+    directions_of,
+    has_other_shape,
+    quantity_of,
+    rows_of,
+)
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
@@ -273,11 +279,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         """Return whether only unlisted weights keep the two from being equal."""
         is_less = self.missing or self.unexpected or self.failed or self._beside
         return bool(self._found and self._not_listed) and not (is_less or self.changed())
-
-    @cached_property
-    def _low_rank(self) -> dict[str, float]:
-        """Return the part of the change in 8 directions for the most changed matrices."""
-        return low_rank_of({name: (self._found[name], *self._pair(name)) for name in self.changed()})
 
     def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:
         return self._first[name], self._second[self._pairs[name]]

@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor.steps import check_shard
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
-from tensornp.models.entries.source import Called, NoSource, Source
+from tensornp.models.entries.source import NoSource, Source
 from tensornp.models.files.source_file import Extent
 from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name
 
@@ -130,12 +130,14 @@ class WeightEntry(Weight):
     @property
     def location(self) -> str:
         """A device, the path of its file, or the folder of its files."""
-        return self._source.location
+        location: str = self._source.location
+        return location
 
     @property
     def requires_grad(self) -> bool | None:
         """Return whether backward computes a gradient for it, None for files."""
-        return self._source.requires_grad
+        requires_grad: bool | None = self._source.requires_grad
+        return requires_grad
 
     @property
     def _is_trained(self) -> bool | None:
@@ -208,7 +210,7 @@ class WeightEntry(Weight):
 
     def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return a plan of `to_numpy` without reading a value; raises as `to_numpy` does."""
-        return self._source.plan(self._called, index, **self._of_shard(shard))
+        return self._source.plan(index, **self._of_shard(shard))
 
     def to_numpy(
         self,
@@ -247,7 +249,7 @@ class WeightEntry(Weight):
             For another index, or one out of bounds.
         """
         of_shard = self._of_shard(shard)
-        return self._source.to_numpy(self._called, index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
+        return self._source.to_numpy(index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
 
     def _of_shard(self, shard: str | None) -> dict[str, str]:
         """Return the arguments for a sharded source, or check that there are values."""
@@ -263,13 +265,13 @@ class WeightEntry(Weight):
         Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
         """
         self._check_readable()
-        return self._source.values(self._called)
+        return self._source.values()
 
     def _values_here(self) -> Any:
         """Return a reader as `_values` does, of this rank's part of a sharded tensor."""
         if not self._is_in_shards:
             self._check_readable()
-        return self._source.values(self._called)
+        return self._source.values()
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block.
@@ -282,12 +284,7 @@ class WeightEntry(Weight):
             # What codes mean is told by the format alone.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        return self._source.stats(self._called)
-
-    @property
-    def _called(self) -> Called:
-        """Its name and code for messages."""
-        return Called(self.name, self.code)
+        return self._source.stats()
 
     def _check_readable(self) -> None:
         """Raise NoDataError if there are no values, with expressions to use instead."""

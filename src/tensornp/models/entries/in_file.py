@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,9 @@ import numpy as np
 from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
-from tensornp.errors import NoDataError, TooLargeError
+from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.source import Called
-from tensornp.models.entries.stored import ReadPlan, StoredSource, native
+from tensornp.models.entries.stored import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.reading.codec import Codec
 from tensornp.models.reading.take import Array, Ranges, Reads, Shape, boxes_of_row, taken_by
@@ -147,50 +146,42 @@ class FileSource(StoredSource):
         """The dimensions from the widest stride to the narrowest; None if there are gaps."""
         return tuple(range(len(self.shape))) if self.strides is None else order_of(self.shape, self.strides)
 
-    def plan(self, called: Called, index: Any) -> ReadPlan:
+    def plan(self, index: Any) -> ReadPlan:
         """Return the reads of `to_numpy` and its codecs, all of a compressed array."""
         taken = taken_by(index, self.shape)
         if self.file.is_stream:
             return ReadPlan(self.extents[0].nbytes, 1, taken.shape)
         own = self._reads(taken.ranges)
-        plans = [source.plan(called, at) for codec in self.codecs for source, at in codec.beside(taken.ranges)]
+        plans = [source.plan(at) for codec in self.codecs for source, at in codec.beside(taken.ranges)]
         nbytes, num = own.nbytes + sum(one.nbytes_read for one in plans), own.num + sum(one.num_reads for one in plans)
         return ReadPlan(nbytes, num, taken.shape)
 
-    def values(self, called: Called) -> Any:
+    def values(self) -> Any:
         """Return a reader of some values at a time; a tensor of a small compressed array."""
         if self.file.is_stream and self._nbytes <= _MAX_WHOLE_NBYTES:
-            from tensornp.models.entries.made_of_bits import tensor_of
-
-            return tensor_of(native(self.read(called, ...)), self.dtype_of_values)
+            return tensor_of(native(self.read(...)), self.dtype_of_values)
         return replace(
-            StoredSource.values(self, called),
+            StoredSource.values(self),
             quantized=self.codecs[-1].quantized if self.codecs else "",
-            codes=self.codes.values(called) if self.codes is not None else None,
+            codes=self.codes.values() if self.codes is not None else None,
             scheme=self.codecs,
             is_sequential=self.file.is_stream,
             max_stored=num_stored(self.shape, self.strides) if self.strides is not None else None,
         )
 
-    def stats(self, called: Called) -> TensorStats:
+    def stats(self) -> TensorStats:
         """Return the statistics of all values; TooLargeError if this would take hours."""
         from tensornp.core.values.sources import MAX_REPEATED
 
         numel, reach = math.prod(self.shape), self._reach
         if self.order is None and numel > max(reach, MAX_REPEATED):
-            said = f"the statistics of {called.shown} would read {numel:,} elements of which {reach:,} are stored"
+            said = f"the statistics would read {numel:,} elements, and {reach:,} are stored"
             raise TooLargeError(f"{said}; take its values by an index", numel * self.item.itemsize)
-        return StoredSource.stats(self, called)
+        return StoredSource.stats(self)
 
-    @contextmanager
-    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Reader]:
+    def reading(self) -> AbstractContextManager[Reader]:
         """Open the file for some reads, or to read all."""
-        try:
-            with self.file.opened(is_whole=is_whole) as there:
-                yield there
-        except NoDataError as error:
-            # A codec does not know the name.
-            raise called.without_values(str(error)) from None
+        return self.file.opened()
 
     def elements(self, opened: Reader, ranges: Ranges) -> Array:
         """Return the decoded elements in some ranges."""
@@ -210,13 +201,13 @@ class FileSource(StoredSource):
             parts.append(self.elements(opened, ranges).transpose(order).reshape(-1))
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
+    def reader_in_order(self) -> Callable[[int, int], Array]:
         """Return a reader of elements in the order of their indices."""
         if self.strides is None:
-            return StoredSource.reader_in_order(self, called)
+            return StoredSource.reader_in_order(self)
         from tensornp.core.values.stored import flat_from_boxes
 
-        return flat_from_boxes(self.shape, lambda box: native(self.read(called, box)))
+        return flat_from_boxes(self.shape, lambda box: native(self.read(box)))
 
     def _reads(self, ranges: Ranges) -> Reads:
         """Return the reads of the elements in some ranges, or of their blocks."""

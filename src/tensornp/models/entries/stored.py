@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.tensor.dtypes import stored_dtype
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
-from tensornp.models.entries.source import Called, Source
+from tensornp.models.entries.source import Source
 from tensornp.models.reading.take import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
+    import torch
+
     from tensornp.core.values.sources import Source as Values
     from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
@@ -49,15 +51,11 @@ class StoredSource(Source):
 
     @property
     @abstractmethod
-    def dtype_of_values(self) -> str: ...
-
-    @property
-    @abstractmethod
     def is_shared_out(self) -> bool:
         """Return whether blocks can be read alone, for tasks of bounded size."""
 
     @abstractmethod
-    def reading(self, called: Called, *, is_whole: bool = False) -> AbstractContextManager[Any]:
+    def reading(self) -> AbstractContextManager[Any]:
         """Open the files for some reads; ChangedFileError if one has changed."""
 
     @abstractmethod
@@ -73,36 +71,33 @@ class StoredSource(Source):
         """The dimensions from the widest stride to the narrowest, as `row` reads them."""
         return tuple(range(len(self.shape)))
 
-    def to_numpy(
-        self, called: Called, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object
-    ) -> Array:
+    def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Array:
         """Return the values at `index`, in new memory; only their bytes are read."""
         if copy is False:
-            raise CopyRequiredError(f"the values of {called.shown} lie in a file; leave copy=False out")
-        from tensornp.models.entries.made_of_bits import array_of
+            raise CopyRequiredError("the values lie in a file; leave copy=False out")
+        from tensornp.core.lowlevel.modes import outside_modes
 
-        made = native(self.read(called, index))
-        return array_of(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+        made = native(self.read(index))
+        return outside_modes(_array_of)(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
 
-    def values(self, called: Called) -> Any:
+    def values(self) -> Any:
         """Return a reader of the values in blocks."""
         from tensornp.core.values.stored import StoredValues
-        from tensornp.models.entries.made_of_bits import tensor_of
 
         name = self.dtype_of_values
         return StoredValues(
-            self.shape, name, lambda box: tensor_of(native(self.read(called, box)), name), self.reader_in_order(called),
+            self.shape, name, lambda box: tensor_of(native(self.read(box)), name), self.reader_in_order(),
             is_sequential=not self.is_shared_out,
-            reading=(lambda: self._reading_in_order(called)) if self._can_be_held_open else None,
+            reading=self._reading_in_order if self._can_be_held_open else None,
         )  # fmt: skip
 
-    def stats(self, called: Called) -> TensorStats:
+    def stats(self) -> TensorStats:
         """Return the statistics of all values, read block by block."""
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.values.stats.compute import scan_source
 
         num_threads = None if self.is_shared_out else 1
-        with self.reading(called, is_whole=True) as opened:
+        with self.reading() as opened:
             return outside_modes(scan_source)(self.numbers_read(opened), num_threads=num_threads, in_depth=True)
 
     @property
@@ -115,11 +110,11 @@ class StoredSource(Source):
         """Return the number of tasks that read all values, 0 without shared reads."""
         return sum(1 for _ in self._tasks(None)) if self.is_shared_out else 0
 
-    def tally(self, called: Called, number: int) -> Tally:
+    def tally(self, number: int) -> Tally:
         """Return the result of one task."""
         from tensornp.core.lowlevel.modes import outside_modes
 
-        with self.reading(called, is_whole=True) as opened:
+        with self.reading() as opened:
             tasks = self._tasks(opened)
             return outside_modes(tasks.tally)(next(islice(tasks, number, None)))
 
@@ -133,27 +128,26 @@ class StoredSource(Source):
 
         return Tasks(self.numbers_read(opened), "auto", in_depth=True)
 
-    def read(self, called: Called, index: Any) -> Array:
+    def read(self, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""
         from tensornp.core.convert.budget import Budget
 
         taken = taken_by(index, self.shape)
         Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
         try:
-            with self.reading(called) as opened:
+            with self.reading() as opened:
                 return self.elements(opened, taken.ranges).reshape(taken.shape)
         except MemoryError as error:
             if isinstance(error, TooLargeError):
                 raise
             # The process may have less than the machine.
-            what = f"{called.shown} at shape {taken.shape}"
-            raise TooLargeError(f"there is no memory for {what}; take fewer indices") from None
+            raise TooLargeError(f"there is no memory for shape {taken.shape}; take fewer indices") from None
 
-    def reader_in_order(self, called: Called) -> Callable[[int, int], Array]:
+    def reader_in_order(self) -> Callable[[int, int], Array]:
         """Return a function that reads elements in the order of their indices."""
 
         def read(first: int, count: int) -> Array:
-            with self.reading(called) as opened:
+            with self.reading() as opened:
                 return native(self.row(opened, first, count))
 
         return read
@@ -164,8 +158,8 @@ class StoredSource(Source):
         return self.is_shared_out and self.order == tuple(range(len(self.shape)))
 
     @contextmanager
-    def _reading_in_order(self, called: Called) -> Iterator[Callable[[int, int], Array]]:
-        with self.reading(called, is_whole=True) as opened:
+    def _reading_in_order(self) -> Iterator[Callable[[int, int], Array]]:
+        with self.reading() as opened:
             yield lambda first, count: native(self.row(opened, first, count))
 
     def numbers_read(self, opened: Any) -> Values:
@@ -182,3 +176,25 @@ class StoredSource(Source):
 def native(bits: Array) -> Array:
     """Return elements in the byte order of this machine, contiguous."""
     return np.ascontiguousarray(bits, bits.dtype.newbyteorder("=")).reshape(bits.shape)
+
+
+def tensor_of(bits: Array, name: str) -> torch.Tensor:
+    """Return a tensor of dtype `name` over native elements, which share memory."""
+    import torch
+
+    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+    return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
+
+
+def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
+    """Return native elements of dtype `name` as an array over their own memory."""
+    from tensornp.core.convert.to_numpy import to_numpy
+
+    if not whole.ndim and KNOWN[name].values_per_element > 1:
+        # One element is several values.
+        whole = whole.reshape(1)
+    if dtype is None and whole.dtype.name == name:
+        whole.flags.writeable = writeable
+        return whole
+    made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
+    return made

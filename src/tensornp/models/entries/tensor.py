@@ -24,7 +24,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, Elsewhere, WeightEntry, inner_text
-from tensornp.models.entries.source import Again, Called, Source
+from tensornp.models.entries.source import Source
 from tensornp.models.names.quoted import part_of_storage
 from tensornp.models.reading.take import taken_by
 
@@ -157,17 +157,10 @@ class TensorSource(Source):
     """A tensor in memory; `several` if it holds tensors that an index selects."""
 
     __slots__ = ("_shape", "held", "is_part", "location", "several")
-    held: Any
-    location: str
 
     def __init__(self, facts: _Facts) -> None:
         self.held, self._shape, self.location = facts.tensor, facts.shape, facts.device
         self.several, self.is_part = facts.several_numel is not None, facts.elsewhere is not None
-
-    def again(self, called: Called, kind: str) -> Again:
-        """Return how to look up the tensor by its expression again."""
-        name, code = called
-        return Again(code, lambda tensor: weight_of(name, kind, tensor, code))
 
     @property
     def identity(self) -> object:
@@ -191,42 +184,35 @@ class TensorSource(Source):
             # A failing class of the user hides no other weight.
             return False
 
-    def plan(self, called: Called, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
+    def plan(self, index: Any, *, copy: bool | None = None, shard: str | None = None) -> ConversionPlan:
         """Return a plan of the conversion; it waits for nothing."""
         if index is not Ellipsis and inspect(self.held)._is_pending:
-            raise NoDataError(f"{called.shown} is still written by a collective; wait for it first")
-        with _in_a_sentence(called):
+            raise NoDataError("the tensor is still written by a collective; wait for it first")
+        with _in_a_sentence():
             if shard == "full":
                 return plan(self.held, copy=copy, shard=shard)
-            made = plan(self._at(called, index, shard)[0], copy=copy, shard=shard)
+            made = plan(self._at(index, shard)[0], copy=copy, shard=shard)
             facts = shard_of(inspect(self.held)) if shard is not None and index is not Ellipsis else None
             return made if facts is None else with_scope(made, facts)
 
     def to_numpy(
-        self,
-        called: Called,
-        index: Any,
-        *,
-        copy: bool | None,
-        writeable: bool | None,
-        dtype: object,
-        shard: str | None = None,
+        self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object, shard: str | None = None
     ) -> Any:
         """Return the values at `index`, which share memory if possible, as in `to_numpy`."""
-        with _in_a_sentence(called):
+        with _in_a_sentence():
             if shard == "full":
                 taken_by(index, self._shape or ())
                 array = to_numpy(self.held, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
                 return array if index is Ellipsis else np.asarray(array[index])
-            part, turned = self._at(called, index, shard)
+            part, turned = self._at(index, shard)
             array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
             return array[turned] if turned else array
 
-    def values(self, called: Called) -> Any:
+    def values(self) -> Any:
         """Return the tensor."""
         return self.held
 
-    def stats(self, called: Called) -> TensorStats:
+    def stats(self) -> TensorStats:
         """Return the statistics of all values, or of this rank's part."""
         from tensornp.core.values.stats.compute import scan
 
@@ -234,7 +220,7 @@ class TensorSource(Source):
         return scan(self.held, in_depth=not self.is_part)
 
     @outside_modes
-    def _at(self, called: Called, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
+    def _at(self, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
         """Return a view of the elements at `index`, and the flips of its array.
 
         torch has no steps downwards: what is taken with one is taken upwards.
@@ -250,7 +236,7 @@ class TensorSource(Source):
             shape = shape[:1]
         taken = taken_by(index, shape)
         if self.several and taken.shape:
-            raise BadRequestError(f"{called.shown} holds several tensors, and one is taken by its number")
+            raise BadRequestError("the tensor holds several, and one is taken by its number")
         ranges = iter(zip(taken.ranges, shape, strict=True))
         upwards: list[Any] = []
         turned: list[slice] = []
@@ -284,7 +270,7 @@ def _held_here(tensor: Any) -> Any:
 
 
 @contextmanager
-def _in_a_sentence(called: Called) -> Iterator[None]:
+def _in_a_sentence() -> Iterator[None]:
     """Convert errors of torch for this kind of tensor to one sentence."""
     try:
         yield
@@ -293,9 +279,7 @@ def _in_a_sentence(called: Called) -> Iterator[None]:
     except Exception as error:
         # Of a class of its own, whatever that raises.
         why = error_text(error).partition("\n")[0].partition(". ")[0][:_MAX_SAID]
-        raise BadRequestError(
-            f"torch does not take this of {called.shown}; take all of it, and that of the array ({why})"
-        ) from None
+        raise BadRequestError(f"torch does not take this index; take all, and index the array ({why})") from None
 
 
 def _with_inner(said: str, tensor: Any) -> str:

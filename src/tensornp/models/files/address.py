@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from tensornp.errors import CheckpointError
@@ -34,25 +34,19 @@ def shown_path(path: str) -> str:
     return _LOGIN.sub("", place)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Address:
     """An address as it was typed, with the attributes of a path; its text shows no secrets."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url.strip()
+    url: str
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Address) and self.url == other.url
-
-    def __hash__(self) -> int:
-        return hash(self.url)
-
     def __str__(self) -> str:
         return shown_path(self.url)
 
-    @cached_property
+    @property
     def scheme(self) -> str:
         """The scheme, in small letters."""
         return self.url.partition(":")[0].lower()
@@ -66,11 +60,6 @@ class Address:
     def name(self) -> str:
         """The text after the last slash; empty for a folder."""
         return posixpath.basename(str(self))
-
-    @property
-    def stem(self) -> str:
-        """The name without its ending."""
-        return posixpath.splitext(self.name)[0]
 
     @property
     def suffix(self) -> str:
@@ -101,14 +90,6 @@ class Address:
 
 Place = Path | Address
 """Where something is opened: on this machine, or elsewhere."""
-
-
-class Version(NamedTuple):
-    """The facts that identify a remote file; empty if its server does not tell."""
-
-    nbytes: int
-    etag: str = ""
-    modified: str = ""
 
 
 class AbsentError(CheckpointError):

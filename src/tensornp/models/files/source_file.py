@@ -77,7 +77,7 @@ class ListedFile(ABC):
             return there.read(offset, nbytes).tobytes()
 
     @abstractmethod
-    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
+    def opened(self) -> AbstractContextManager[Reader]:
         """Open it for some reads; ChangedFileError if it is not the listed file."""
 
     def scanned(self) -> AbstractContextManager[None]:
@@ -124,7 +124,7 @@ class SourceFile(ListedFile):
         return self.mark.nbytes
 
     @contextmanager
-    def opened(self, *, is_whole: bool = False) -> Iterator[OpenFile]:
+    def opened(self) -> Iterator[OpenFile]:
         """Open it for some reads; ChangedFileError if it has changed before or after them."""
         try:
             file = _open(self.path)

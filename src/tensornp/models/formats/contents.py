@@ -14,12 +14,7 @@ if TYPE_CHECKING:
 
 
 class Beside(dict[str, Any]):
-    """The other values of a container of weights, by name.
-
-    `others` are by name the classes of objects that are not plain values, which are not looked into.
-    """
-
-    others: Mapping[str, str] = MappingProxyType({})
+    """The other values of a container of weights, by name."""
 
 
 class Contents(NamedTuple):

@@ -202,9 +202,9 @@ class Deflated(ListedFile):
         return Extent(self.path, self.offset, self.packed_nbytes)
 
     @contextmanager
-    def opened(self, *, is_whole: bool = False) -> Iterator[Reader]:
+    def opened(self) -> Iterator[Reader]:
         """Open it; a read that goes back inflates again from the beginning."""
-        with self.file.opened(is_whole=True) as there:
+        with self.file.scanned(), self.file.opened() as there:
             yield _Inflating(self, there)
 
 

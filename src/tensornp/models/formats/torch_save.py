@@ -28,13 +28,13 @@ from tensornp.models.files.zip_directory import (
     records_of,
 )
 from tensornp.models.formats.contents import Beside, Contents
-from tensornp.models.names.quoted import own_names, part_of_storage
+from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
 from tensornp.models.pickles.leaves import Leaves, Path, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
-from tensornp.models.quantization.affine import quantized
+from tensornp.models.quantization.codecs import quantized
 from tensornp.models.reading.codec import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -211,7 +211,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
     entries: list[WeightEntry] = []
     besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)
-    for path, name, bracket, value in zip(paths, own_names(names, brackets), brackets, values, strict=True):
+    for path, name, bracket, value in zip(paths, unique_names(names), brackets, values, strict=True):
         if type(value) is PickledTensor:
             code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
             if wanted:
@@ -221,7 +221,6 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
             of_tensors.append(path)
         else:
             besides[name] = value
-    besides.others = {names_of(path)[0]: said for path, said in leaves.others}
     optimizers, entries = optimizers_in(found.root, of_tensors, entries)
     return Contents(entries, besides, problems, optimizers)
 

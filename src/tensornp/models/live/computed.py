@@ -24,9 +24,9 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
-from tensornp.models.entries.requested import Requested
-from tensornp.models.entries.source import Again, Called, NoSource
+from tensornp.models.entries.source import NoSource, Requested
 from tensornp.models.entries.tensor import weight_of
+from tensornp.models.names.quoted import shown_name
 
 _LISTS = "parametrizations"
 _MAX_SAID = 200
@@ -42,9 +42,12 @@ def _kernel_shape(own: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 _PACKED: dict[str, tuple[Callable[[Mapping[str, Any]], tuple[int, ...]], str]] = {
-    "Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
-    "_ConvNd": (_kernel_shape, ""),
-    "Embedding": (lambda own: (own["num_embeddings"], own["embedding_dim"]), "_packed_params._packed_weight"),
+    "linear.Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
+    "conv._ConvNd": (_kernel_shape, ""),
+    "embedding_ops.Embedding": (
+        lambda own: (own["num_embeddings"], own["embedding_dim"]),
+        "_packed_params._packed_weight",
+    ),
 }
 """The shape of the weight of each packed class, and its name in a state dict."""
 
@@ -105,7 +108,7 @@ def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
 
 
 def _packed_class(cls: type) -> str | None:
-    names = (one.__name__ for one in cls.__mro__ if one.__module__.startswith("torch.ao.nn.quantized"))
+    names = (f"{one.__module__}.{one.__name__}".removeprefix("torch.ao.nn.quantized.modules.") for one in cls.__mro__)
     return next((name for name in names if name in _PACKED), None)
 
 
@@ -119,7 +122,7 @@ def _packed(module: Any, code: str) -> Iterator[WeightEntry]:
     row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), f"{code}.weight()", "packed")
     row = row._with_(_saved_as=(saved_as,) if saved_as else ())
     yield _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
-    if name != "Embedding":
+    if not name.endswith("Embedding"):
         row = WeightEntry("bias", COMPUTED, None, "float32", 0, NoSource(), f"{code}.bias()", "packed, if there is one")
         yield _on_request(row, module, code, methodcaller("bias"), requires_grad=False, location="cpu")
 
@@ -200,14 +203,13 @@ def _on_request(
         return _on_request(row, found, holder, make, requires_grad=requires_grad, location=location, identity=identity)
 
     source = Requested(
-        lambda called: _made(called, module, make), location, requires_grad, is_computed=True,
-        lookup=Again(holder, again), identity=identity,
-    )  # fmt: skip
+        lambda: _made(row, module, make), location, requires_grad, identity=identity, holder=holder, again=again
+    )
     return row._with_(_source=source)
 
 
 @outside_modes
-def _made(called: Called, module: Any, make: Callable[[Any], Any]) -> WeightEntry:
+def _made(row: WeightEntry, module: Any, make: Callable[[Any], Any]) -> WeightEntry:
     """Return the weight that a module computes; NoDataError if it cannot."""
     try:
         tensor = make(module)
@@ -216,10 +218,7 @@ def _made(called: Called, module: Any, make: Callable[[Any], Any]) -> WeightEntr
     except (Exception, SystemExit) as error:
         # The user's code raised it, or torch in a state that it does not expect.
         why = error_text(error).partition("\n")[0][:_MAX_SAID]
-        cure = f"see what {called.code or called.shown} gives"
-        raise NoDataError(f"{called.shown} cannot be made ({why}); {cure}") from None
-    if tensor is None:
-        raise called.without_values("the module has none of that name")
+        raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}); see what {row.code} gives") from None
     if not is_tensor(tensor):
-        raise called.without_values(f"it is {an_instance(tensor)}, and no tensor")
-    return weight_of(called.name, "", tensor, called.code)
+        raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")
+    return weight_of(row.name, "", tensor, row.code)

@@ -22,7 +22,7 @@ from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.live.computed import OffloadMap, computed_weights, is_packed, offload_maps
 from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
-from tensornp.models.names.quoted import own_names, shown_name, shown_names
+from tensornp.models.names.quoted import shown_name, shown_names, unique_names
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
@@ -32,13 +32,12 @@ _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 
 
 class _Place(NamedTuple):
-    """The place of a module: displayed names, all names, and the path.
+    """The place of a module: the displayed names and the path.
 
     `offloaded` are the maps of accelerate's hooks on the module and above that have its weights.
     """
 
     names: tuple[str, ...]
-    every: tuple[str, ...]
     path: Path
     offloaded: tuple[OffloadMap, ...] = ()
 
@@ -55,9 +54,9 @@ def contents_of_module(module: torch.nn.Module, expression: str) -> Contents:
     No code of the user runs.
     """
     walk = _Walk(module)
-    found = walk.without_registered(list(walk.entries(module, _Place((), (), (None, expression)))))
-    names = own_names([entry.name for entry, _ in found], [every for _, every in found])
-    entries = [one if one.name == name else one._with_(name=name) for (one, _), name in zip(found, names, strict=True)]
+    found = walk.without_registered(list(walk.entries(module, _Place((), (None, expression)))))
+    names = unique_names([entry.name for entry in found])
+    entries = [one if one.name == name else one._with_(name=name) for one, name in zip(found, names, strict=True)]
     return Contents(entries, {}, list(_problems(walk, entries)), is_of_module=True, classes=walk.classes)
 
 
@@ -97,8 +96,8 @@ class _Walk:
         self._seen: set[int] = set()
         self._num_repeated = 0
 
-    def entries(self, module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
-        """Yield each weight with its full name."""
+    def entries(self, module: Any, place: _Place) -> Iterator[WeightEntry]:
+        """Yield each weight."""
         above: set[int] = set()
         stack: list[tuple[Any, _Place | None]] = [(module, place)]
         while stack:
@@ -124,13 +123,10 @@ class _Walk:
             yield from _own_entries(one, members, its_place)
             if not is_packed(one):
                 yield from self._attributes(one, members, its_place)
-                stack.extend(reversed(list(_below(one, members, its_place))))
+                stack.extend(reversed(list(self._below(one, members, its_place))))
             yield from _computed_entries(one, its_place)
-            self.broken.extend(_broken(one, members, its_place))
 
-    def _attributes(
-        self, module: Any, members: list[tuple[Any, ...]], place: _Place
-    ) -> Iterator[tuple[WeightEntry, str]]:
+    def _attributes(self, module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[WeightEntry]:
         """Yield the tensors that the module has not registered; modules are noted."""
         known = {id(child) for _, _, child, _ in members}
         for step, names, brackets, value, has_code in attributes_of(module):
@@ -146,16 +142,25 @@ class _Walk:
                 entry = noted(entry._with_(_saved_as=None), "not registered")
                 if brackets:
                     self._loose.add(id(entry._source))
-                yield entry, ".".join((*place.every, *names))
+                yield entry
 
-    def without_registered(self, found: list[tuple[WeightEntry, str]]) -> list[tuple[WeightEntry, str]]:
+    def _below(self, module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
+        """Yield the registered modules; others are noted."""
+        for name, step, child, kind in members:
+            if kind == "" and is_module(child):
+                names = place.names if _is_wrapped(module, name) else (*place.names, name)
+                offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
+                yield child, _Place(names, (place.path, step), offloaded)
+            elif kind == "" and child is not None:
+                where = shown_name(".".join((*place.names, name)))
+                self.broken.append(f"{where} is {an_instance(child)}, and no module; nothing of it is listed")
+
+    def without_registered(self, found: list[WeightEntry]) -> list[WeightEntry]:
         """Return the weights without those in lists and dictionaries listed elsewhere."""
         if not self._loose:
             return found
-        listed = {id(one.tensor) for one, _ in found if id(one._source) not in self._loose}
-        return [
-            (one, every) for one, every in found if id(one._source) not in self._loose or id(one.tensor) not in listed
-        ]
+        listed = {id(one.tensor) for one in found if id(one._source) not in self._loose}
+        return [one for one in found if id(one._source) not in self._loose or id(one.tensor) not in listed]
 
     def num_hidden(self, entries: list[WeightEntry]) -> int:
         """Return the number of unregistered modules with unlisted weights."""
@@ -164,46 +169,29 @@ class _Walk:
         return sum(hides_weights(one, self._root, listed) for one in left)
 
 
-def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[WeightEntry]:
     passing = object.__getattribute__(module, "__dict__").get("_non_persistent_buffers_set", ())
     for name, step, child, kind in members:
         if kind == "":
             continue
-        shown, every = ".".join((*place.names, name)), ".".join((*place.every, name))
+        shown = ".".join((*place.names, name))
         code = expression_of((place.path, step))
         if child is None:
-            yield nothing(shown, kind, code, "it is registered as None"), every
+            yield nothing(shown, kind, code, "it is registered as None")
             continue
         entry = weight_of(shown, kind, child, code)
         if place.offloaded and entry.location == META:
             entry = place.offloaded[0].weight(entry, name)
         if kind == "buffer" and name in passing:
             entry = noted(entry._with_(_saved_as=None), "not in the state dict")
-        yield entry, every
+        yield entry
 
 
-def _computed_entries(module: Any, place: _Place) -> Iterator[tuple[WeightEntry, str]]:
+def _computed_entries(module: Any, place: _Place) -> Iterator[WeightEntry]:
     """Yield the weights that the module unpacks or computes on request."""
     for entry in computed_weights(module, place.code):
         saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
-        named = entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
-        yield named, ".".join((*place.every, entry.name))
-
-
-def _below(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
-    for name, step, child, kind in members:
-        if kind == "" and is_module(child):
-            names = place.names if _is_wrapped(module, name) else (*place.names, name)
-            offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
-            yield child, _Place(names, (*place.every, name), (place.path, step), offloaded)
-
-
-def _broken(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[str]:
-    """Yield a sentence for each registered module that is not a module."""
-    for name, _, child, kind in members:
-        if kind == "" and child is not None and not is_module(child):
-            where = shown_name(".".join((*place.names, name)))
-            yield f"{where} is {an_instance(child)}, and no module; nothing of it is listed"
+        yield entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
 
 
 def _is_wrapped(module: Any, name: str) -> bool:

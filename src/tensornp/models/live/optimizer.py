@@ -28,7 +28,7 @@ from tensornp.models.live.steps import (
     steps_below,
     weights_of_leaf,
 )
-from tensornp.models.names.quoted import own_names
+from tensornp.models.names.quoted import unique_names
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
 _MAX_SAID = 100_000
@@ -75,9 +75,8 @@ def contents_of_optimizer(
             is_empty = held is None or (issubclass(type(held), dict) and not held)
             why = "no state yet" if is_empty else "its state has no tensor"
             why = "the first parameter has the state of all" if is_of_all and number and is_empty else why
-            listing.add_state(
-                {} if is_empty else held, name, code, number, place, why, weight_of("", "", parameter, "").location
-            )
+            device = weight_of("", "", parameter, "").location
+            listing.add_state({} if is_empty else held, name, code, number, why, device)
     known = {id(one) for group in groups for one in params_of(group)}
     if isinstance(state, dict):
         listing.add_others(((key, held) for key, held in items_of(state) if id(key) not in known), expression)
@@ -88,11 +87,11 @@ def contents_of_optimizer(
 
 
 class _Listing:
-    """The weights of an optimizer, each with its name by its place, and its plain values."""
+    """The weights of an optimizer, and its plain values."""
 
     def __init__(self) -> None:
         self.unlisted = Unlisted()
-        self._found: list[tuple[WeightEntry, str]] = []
+        self._found: list[WeightEntry] = []
         self._metadata = Beside()
 
     def add_options(self, group: dict[str, Any], number: int, code: str) -> None:
@@ -104,22 +103,22 @@ class _Listing:
             if is_row and called not in (PARAMS, NAMES):
                 self._metadata[place] = value
             elif called not in (PARAMS, NAMES):
-                self._add(value, f"{GROUPS}.{number}.{called}", _code_of(code, key), place, place)
+                self._add(value, f"{GROUPS}.{number}.{called}", _code_of(code, key), place)
 
-    def add_state(self, held: Any, name: str, code: str, number: int, place: str, why: str, device: str) -> None:
+    def add_state(self, held: Any, name: str, code: str, number: int, why: str, device: str) -> None:
         """List the state of a parameter; it is pending without tensors, for the reason `why`."""
         saved = f"{STATE}.{number}"
-        if not self._add(held, f"{STATE}.{name}", code, f"{STATE}.{place}", saved, saved):
+        if not self._add(held, f"{STATE}.{name}", code, saved, saved):
             entry = nothing(f"{STATE}.{name}", STATE, code, why, device, is_pending=True)
-            self._found.append((entry._with_(_saved_as=(saved,)), f"{STATE}.{place}"))
+            self._found.append(entry._with_(_saved_as=(saved,)))
 
     def add_others(self, pairs: Iterable[tuple[Any, Any]], expression: str) -> None:
         """List the states of objects that are not parameters of a group."""
         for key, held in pairs:
             name = f"{STATE}.{key_of((key,))}"
-            self._add(held, name, _code_of(f"{expression}.{STATE}", key), name, name, "")
+            self._add(held, name, _code_of(f"{expression}.{STATE}", key), name, "")
 
-    def _add(self, held: Any, name: str, code: str, place: str, plain: str, saved: str | None = None) -> bool:
+    def _add(self, held: Any, name: str, code: str, plain: str, saved: str | None = None) -> bool:
         """List an object, and return whether it has tensors; those of a state are `saved` by another name."""
         has_tensors = False
         for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
@@ -134,19 +133,17 @@ class _Listing:
             for entry in own:
                 has_tensors = True
                 made = entry if saved is None else entry._with_(kind=STATE)
-                self._found.append((made._with_(_saved_as=(saved + tail,) if saved else ()), place + tail))
+                self._found.append(made._with_(_saved_as=(saved + tail,) if saved else ()))
             if not own and not is_walked(leaf, len(keys)):
                 self.unlisted.note(name + tail, leaf)
         return has_tensors
 
     def contents(self, problems: Sequence[str]) -> Contents:
         """Return everything that was listed, with unique names."""
-        names = own_names([entry.name for entry, _ in self._found], [place for _, place in self._found])
-        entries = [entry._with_(name=name) for (entry, _), name in zip(self._found, names, strict=True)]
+        names = unique_names([entry.name for entry in self._found])
+        entries = [entry._with_(name=name) for entry, name in zip(self._found, names, strict=True)]
         for entry in entries:
             self.unlisted.is_listed(entry.tensor)
-        begins = (f"{GROUPS}.", f"{STATE}.")
-        self._metadata.others = {name: cls for name, cls in self.unlisted.named().items() if name.startswith(begins)}
         return Contents(entries, self._metadata, [*problems, *self.unlisted.problems()])
 
 

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.namespace.lookup import look_up
 from tensornp.errors import BadRequestError, NoDataError
+from tensornp.models.entries.array import ArraySource, array_weight
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.requested import Requested
-from tensornp.models.entries.source import Called
+from tensornp.models.entries.source import Requested
+from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.explorer import WeightsExplorer
 
 
@@ -21,18 +23,26 @@ def released_rows(explorer: WeightsExplorer, namespace: Mapping[str, Any], opene
 
 def released(row: WeightEntry, find: Callable[[str], Any]) -> WeightEntry:
     """Return a row that holds no tensor; `find` returns the object of an expression at each request."""
-    lookup = row._source.again(row._called, row.kind)
-    if lookup is None:
+    source, name, kind, code = row._source, row.name, row.kind, row.code
+    # Nothing below may hold the tensor of the row.
+    expression, again = code, None
+    if isinstance(source, Requested):
+        expression, again = source.holder, source.again
+    elif isinstance(source, ArraySource):
+        again = lambda found: array_weight(name, found, code) if is_array(found) else None  # noqa: E731
+    elif isinstance(source, TensorSource):
+        again = lambda found: weight_of(name, kind, found, code)  # noqa: E731
+    if again is None:
         return row
     shape, dtype = row.shape, row.dtype
 
-    def get(called: Called) -> WeightEntry:
-        there, said = find(lookup.expression), called.code or called.name
-        found: WeightEntry | None = lookup.make(there) if there is not None else None
+    def get() -> WeightEntry:
+        there = find(expression)
+        found: WeightEntry | None = again(there) if there is not None else None
         if found is None:
-            raise NoDataError(f"{said} reaches no weight any more; show them again")
+            raise NoDataError(f"{code or name} reaches no weight any more; show them again")
         if (found.shape, found.dtype) != (shape, dtype):
-            raise NoDataError(f"{said} is {found.dtype} of shape {found.shape} by now; show them again")
+            raise NoDataError(f"{code or name} is {found.dtype} of shape {found.shape} by now; show them again")
         return found
 
     return row._with_(_source=Requested(get, row.location, row.requires_grad))
@@ -49,3 +59,12 @@ def _found(name: str, code: str, namespace: Mapping[str, Any], opened: str, expr
         cure = "assign the model to a name, and run %weights on that"
         raise NoDataError(f"{expression or name} reaches no weight any more; {cure}")
     return row.tensor
+
+
+def reached(entry: WeightEntry) -> WeightEntry:
+    """Return a weight with its tensor, found again; NoDataError if it is gone."""
+    source = entry._source
+    if not isinstance(source, Requested) or source.again:
+        return entry
+    found: WeightEntry = source.get()
+    return entry._with_(_source=found._source, nbytes=found.nbytes, problem=found.problem)

@@ -38,7 +38,7 @@ from tensornp.models.live.steps import (
     steps_below,
     weights_of_leaf,
 )
-from tensornp.models.names.quoted import own_names
+from tensornp.models.names.quoted import unique_names
 from tensornp.models.optimizers import is_number_or_name, optimizers_in
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
@@ -81,8 +81,7 @@ def contents_of_tree(
     holders, unlisted = Holders(modules, model, namespace), Unlisted()
     parts = parts_of(expression)
     listed = [(one, leaf) for leaf in found for one in _listed(leaf, leaf.code(expression, parts), holders, unlisted)]
-    # Two ways to the same name: what tells them apart are the brackets.
-    names = own_names(*_names_of(listed))
+    names = unique_names([one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed])
     entries: list[WeightEntry] = []
     keys: list[list[Any]] = []
     besides: dict[str, Any] = {}
@@ -94,20 +93,8 @@ def contents_of_tree(
         elif len(besides) < MAX_SAID:
             besides[name] = one
     saved, entries = optimizers_in(tree, (tuple(map(_key_alone, some)) for some in keys), entries)
-    beside = Beside(besides | holders.said)
-    beside.others = unlisted.named() | holders.others
     problems = [*problems, *holders.problems(), *unlisted.problems()]
-    return Contents(entries, beside, problems, saved, holders.has_module, holders.classes)
-
-
-def _names_of(listed: list[tuple[Any, _Leaf]]) -> tuple[list[str], list[str]]:
-    """Return a name and a name with brackets for each weight and plain value."""
-    names = [one.name if type(one) is WeightEntry else leaf.name for one, leaf in listed]
-    others = [
-        joined(leaf.bracket, name.removeprefix(leaf.name).removeprefix("."))
-        for (_, leaf), name in zip(listed, names, strict=True)
-    ]
-    return names, others
+    return Contents(entries, Beside(besides | holders.said), problems, saved, holders.has_module, holders.classes)
 
 
 def _listed(leaf: _Leaf, code: str, holders: Holders, unlisted: Unlisted) -> Iterator[Any]:
@@ -182,8 +169,8 @@ class Holders:
 
     Attributes
     ----------
-    said, others : dict
-        What optimizers say of their groups, and explorers besides weights, and the classes of what is not looked into.
+    said : dict
+        The settings of optimizers, and the metadata of explorers.
     classes : dict
         By the name of a module, its class.
     has_module : bool
@@ -197,7 +184,6 @@ class Holders:
         namespace: Mapping[str, Any],
     ) -> None:
         self.said: dict[str, Any] = {}
-        self.others: dict[str, str] = {}
         self.classes: dict[str, str] = {}
         self.has_module = False
         self._modules, self._model, self._namespace = modules, model, namespace
@@ -238,7 +224,6 @@ class Holders:
             found = Contents(list(holder.values()), *own)
         self.has_module = self.has_module or found.is_of_module
         self.said |= {joined(name, key): one for key, one in found.metadata.items()}
-        self.others |= {joined(name, key): cls for key, cls in getattr(found.metadata, "others", {}).items()}
         self.classes |= {joined(name, key): one for key, one in found.classes.items()}
         self._problems += (problem_of_part(name, one) for one in found.problems)
         # The names of an optimizer's states in a state dict are known without the keys above.

@@ -144,8 +144,6 @@ def is_walked(leaf: Any, depth: int) -> bool:
     return depth < MAX_DEPTH and is_container(leaf) and is_seen(leaf)
 
 
-MAX_NAMED = 1000
-"""Objects with a class in the metadata."""
 _MAX_SAID = 4
 _HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 
@@ -164,10 +162,6 @@ class Unlisted:
     def is_listed(self, obj: Any) -> None:
         """Note that the weights of an object are listed."""
         self._listed.add(id(obj))
-
-    def named(self) -> dict[str, str]:
-        """Return the class of each object, by its name, of the first that were taken."""
-        return {name: type(obj).__name__ for name, obj in self._noted[:MAX_NAMED]}
 
     def _is_known(self, obj: Any) -> bool:
         cls = type(obj)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import count, islice
 
@@ -76,18 +75,17 @@ def _num_alike(one: str, other: str) -> int:
     return next((i for i, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))
 
 
-def own_names(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return unique names: repeated ones come from `others`, numbered if needed."""
-    times = Counter(names)
-    found = [name if times[name] == 1 else other for name, other in zip(names, others, strict=True)]
-    taken = {name for name in names if times[name] == 1}
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return unique names: the first of each stays, and others get a number behind them."""
+    if len(taken := set(names)) == len(names):
+        return list(names)
+    seen: set[str] = set()
     numbers: dict[str, count[int]] = {}
-    for i, name in enumerate(found):
-        if times[names[i]] == 1:
-            continue
+    found: list[str] = []
+    for name in names:
         unlike = name
-        while unlike in taken:
+        while unlike in seen or (unlike != name and unlike in taken):
             unlike = f"{name} ({next(numbers.setdefault(name, count(2)))})"
-        taken.add(unlike)
-        found[i] = unlike
+        seen.add(unlike)
+        found.append(unlike)
     return found

@@ -16,6 +16,8 @@ _BRACES = re.compile(r"\{([^{}]+)\}")
 _RANGE = re.compile(r"([0-9]{1,18})(?:\.\.([0-9]{1,18}))?")
 _WILDCARD = re.compile(r"\*|\?|\{[^{}]+\}|\[.*")
 _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
+_MAX_NUMBERS = 10_000
+"""Numbers of a range in braces."""
 _PLACE = "\ue000"
 """What stands for braces while a glob becomes an expression."""
 
@@ -91,16 +93,9 @@ def _one_of(inside: str) -> str:
     for part in map(str.strip, inside.split(",")):
         if (numbers := _RANGE.fullmatch(part)) is None:
             said.append(re.escape(part))
-        else:
-            first, last = sorted((int(numbers[1]), int(numbers[2] or numbers[1])))
-            said.append(f"(?<![0-9])(?:{_between(first, last)})(?![0-9])")
+            continue
+        first, last = sorted((int(numbers[1]), int(numbers[2] or numbers[1])))
+        if last - first > _MAX_NUMBERS:
+            raise BadRequestError(f"a range must have at most {_MAX_NUMBERS:,} numbers, got {{{part}}}")
+        said.append(f"(?<![0-9])(?:{'|'.join(map(str, range(first, last + 1)))})(?![0-9])")
     return f"(?:{'|'.join(said)})"
-
-
-def _between(first: int, last: int) -> str:
-    """Return a short regular expression for the numbers of a range."""
-    low, high = max(-(-first // 10), 1), (last + 1) // 10 - 1
-    if low > high:
-        return "|".join(map(str, range(first, last + 1)))
-    ends = [*range(first, 10 * low), *range(10 * high + 10, last + 1)]
-    return "|".join([*map(str, ends), f"(?:{_between(low, high)})[0-9]"])

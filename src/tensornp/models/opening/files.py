@@ -1,9 +1,11 @@
-"""Open one file of weights, of whichever format, or several that belong together."""
+"""Open one file of weights, several that belong together, or an index of them."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.entries.repeated import NotListed
-from tensornp.models.files.address import AbsentError, Address, Place
+from tensornp.models.files.address import AbsentError, Address, Place, why_outside
 from tensornp.models.files.listed import listed
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import Format, read_contents
+from tensornp.models.formats.table import Format, read_contents, sharded_suffixes
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.opening import lora as adapters
 from tensornp.models.opening.lora import has_halves
 from tensornp.models.quantization.layouts import GPTQ_CONFIG, may_have_meaning, with_meaning
-from tensornp.models.storage.relations import relate
+from tensornp.models.storage.relations import relate, stored_in_files
 
 _MAX_PARTS = 100_000
 _PART = re.compile(
@@ -118,11 +120,7 @@ def below(prefix: str, found: Contents) -> Contents:
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
-    if not any(isinstance(one, Beside) and (one or one.others) for one in (first, second)):
-        return both
-    made, own, more = Beside(both), *(one if isinstance(one, Beside) else Beside() for one in (first, second))
-    made.others = {**own.others, **{prefix + name: cls for name, cls in more.others.items()}}
-    return made
+    return Beside(both) if any(isinstance(one, Beside) and one for one in (first, second)) else both
 
 
 def _missing(names: list[str]) -> list[str]:
@@ -182,3 +180,99 @@ def json_in(path: Place) -> dict[str, Any]:
     if not isinstance(told, dict):
         raise CheckpointError(f"{str(path)!r} holds no mapping")
     return told
+
+
+_MAX_NBYTES = 2**63
+"""More than any disk has."""
+_INDEX = re.compile(r".*\.index(\.\w+)?\.json")
+"""The names of indices; of variants, `transformers` and `diffusers` write the name in different places."""
+
+
+def is_index(name: str) -> bool:
+    """Return whether a file of this name is the index of a model in several files."""
+    return _INDEX.fullmatch(name) is not None
+
+
+def open_index(path: Place) -> Contents:
+    """Return the weights of an index; a wrong item is a problem and hides no other.
+
+    Raises
+    ------
+    CheckpointError
+        If it is not an index, or all of its files have an unknown format.
+    """
+    told = json_in(path)
+    places = told.get("weight_map")
+    if not isinstance(places, dict):
+        raise CheckpointError(f"{str(path)!r} has no weight_map, so it is not an index")
+    refused = {name: why for name, place in places.items() if (why := _refused(place))}
+    if places and all(not why_outside(place) and _is_foreign(place) for place in places.values()):
+        first = next(iter(places.values()))
+        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(first)}")
+    sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
+    shards = _read_shards(path.parent, sound)
+    config, unread = config_beside(path.parent)
+    metadata = {**shards.metadata, **_metadata_of(told), **config}
+    entries, untold = with_meaning(shards.entries, metadata)
+    problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
+    problems += [*shards.problems, *unread, *untold, *problems_of(entries), *_wrong_total(told, entries)]
+    return Contents(entries, metadata, problems)
+
+
+def _read_shards(folder: Place, places: dict[str, str]) -> Contents:
+    """Return the weights of sharded files; `places` maps names to files."""
+    found: dict[str, WeightEntry] = {}
+    problems: list[str] = []
+    said: dict[str, Any] = {}
+    why: dict[str, str] = {}
+    for shard in dict.fromkeys(places.values()):
+        try:
+            contents = read_part(folder / shard)
+        except UNREADABLE as error:
+            problems.append(NotListed(error))
+            why[shard] = f"its file {shown_name(shard)} cannot be read"
+            continue
+        why[shard] = f"it is not in {shown_name(shard)}"
+        problems += [problem_of_part(shard, problem) for problem in contents.problems]
+        said |= contents.metadata
+        for entry in contents.entries:
+            lies = f"{shown_name(entry.name)} lies in {shown_name(shard)}"
+            if places.get(entry.name, shard) != shard:
+                problems.append(NotListed(f"{lies}, where the index has it not"))
+            elif entry.name in places:
+                found[entry.name] = entry
+            else:
+                problems.append(f"{lies}, and is not in the index")
+                found[entry.name] = noted(entry, "not in the index")
+    entries = [
+        found.pop(name) if name in found else nothing(name, "tensor", "", why[shard], shard)
+        for name, shard in places.items()
+        # A number or a text, which old indices list as well.
+        if name in found or name not in said
+    ]
+    return Contents([*entries, *found.values()], said, problems)
+
+
+def _refused(place: Any) -> str:
+    """Return why the name of a shard is not opened."""
+    return why_outside(place) or (f"its file {shown_name(place)} has an unknown format" if _is_foreign(place) else "")
+
+
+def _is_foreign(place: str) -> bool:
+    return not place.endswith(sharded_suffixes())
+
+
+def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:
+    metadata = index.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]:
+    total: Any = _metadata_of(index).get("total_size")
+    stored = sum(entry.nbytes for entry in entries)
+    # Some count what has two names once.
+    is_told = type(total) is int or (type(total) is float and math.isfinite(total))
+    if not is_told or total == stored or total == stored_in_files(entries)[1]:
+        return []
+    said = f"{total:,}" if abs(total) < _MAX_NBYTES else "more"
+    return [f"the index tells of {said} bytes, and its tensors have {stored:,}"]

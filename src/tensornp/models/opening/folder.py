@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
@@ -20,12 +19,13 @@ from tensornp.models.opening.files import (
     UNREADABLE,
     are_of_one_whole,
     below,
+    is_index,
     open_file,
+    open_index,
     open_parts,
     parts_among,
     with_more,
 )
-from tensornp.models.opening.index import is_index, open_index
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, open_offload_folder
 
 _MAX_FOLDERS = 5_000
@@ -34,7 +34,6 @@ _SEVERAL_FILES = (SAFETENSORS, _TORCH, ".gguf")
 """The suffixes of models in several files, the preferred one first."""
 _OF_COMPONENT = re.compile(rf".*{re.escape(SAFETENSORS)}|.*model.*{re.escape(_TORCH)}")
 """The files of weights that a component has: others below a model that end in ``.bin`` or ``.pt`` may be any data."""
-_TWIN = re.compile(r"(pytorch_)?(?P<stem>(\w+_)?model)([.-].*)?\.bin")
 _OPTIMIZER = re.compile(r"optimizer(_\d+)?\.(bin|pt)")
 _CHECKPOINT = re.compile(r"((?:.*/)?(?:checkpoint|epoch|(?:global_?)?step)s?(?:[-_=]?\d+)?)/.*")
 """Paths in folders to which a training saves from time to time."""
@@ -79,12 +78,9 @@ def open_folder(folder: Path) -> Contents:
         saved = {_checkpoint_of(path) for path in [*found, *left]} - {""}
         found, left = lasting, [path for path in left if not _checkpoint_of(path)]
     whole = _joined(found)
-    besides = [path for path in left if _OPTIMIZER.fullmatch(path) or _has_twin(path, taken)]
-    problems += [
-        *map(NotOfModule, told_as_left(sorted(saved), "a checkpoint of a training", "checkpoints of a training")),
-        *told_as_left([path for path in left if path not in besides]),
-        *map(NotOfModule, told_as_left(besides)),
-    ]
+    if others := [*sorted(saved), *left]:
+        are, cure = ("is", "it by its path") if len(others) == 1 else ("are", "them by their paths")
+        problems.append(NotOfModule(f"{shown_names(others)} {are} not listed; open {cure}"))
     return whole._replace(problems=[*problems, *whole.problems])
 
 
@@ -181,19 +177,3 @@ def _checkpoint_of(path: str) -> str:
     """Return the folder of a training checkpoint on a path, or ``""``."""
     found = _CHECKPOINT.fullmatch(path)
     return found[1] if found else ""
-
-
-def _has_twin(path: str, read: Iterable[str]) -> bool:
-    """Return whether a torch file has a safetensors twin among the files read."""
-    folder, _, name = path.rpartition("/")
-    model = _TWIN.fullmatch(name)
-    beside = [one.rpartition("/")[2] for one in read if one.rpartition("/")[0] == folder]
-    return model is not None and any(one.startswith(model["stem"]) and one.endswith(SAFETENSORS) for one in beside)
-
-
-def told_as_left(paths: list[str], one: str = "", several: str = "") -> list[str]:
-    """Return a problem about unlisted files, which `one` and `several` describe."""
-    if not paths:
-        return []
-    said, cure = (f"is {one}", "it by its path") if len(paths) == 1 else (f"are {several}", "them by their paths")
-    return [NotListed(f"{shown_names(paths)} {said}{' and ' * bool(one)}not listed; open {cure}")]

@@ -17,8 +17,7 @@ from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
 from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.models.opening.files import open_file
-from tensornp.models.opening.index import is_index, open_index
+from tensornp.models.opening.files import is_index, open_file, open_index
 from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
 from tensornp.models.quantization.layouts import with_packed
@@ -45,7 +44,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     """
     typed = os.path.expanduser(os.fsdecode(path))
     if is_address(typed):
-        there = Address(typed)
+        there = Address(typed.strip())
         found, typed = _open_address(there), str(there)
     else:
         typed = str(Path(typed))

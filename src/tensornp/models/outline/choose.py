@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
@@ -65,27 +66,24 @@ def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None
     return fitting(text, names, small)
 
 
-def passes(
-    one: WeightEntry,
-    filters: tuple[tuple[str, str], ...],
-    worst: Callable[[str], str] = lambda _: "",
-    states: Callable[[str], Collection[str]] = lambda _: (),
-) -> bool:
+def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = None) -> bool:
     """Return whether a weight passes the filters.
 
-    `worst` returns the kind of a weight's worst finding by name, and `states` its states from a scan.
+    `found` has the results of a scan: by the name of a weight, `worst` returns its worst finding, and `states`.
     """
     for column, wanted in filters:
         if column == "bytes":
-            if one.nbytes < int(wanted):
-                return False
+            is_passed = one.nbytes >= int(wanted)
         elif column == FINDINGS:
-            if worst(one.name) != wanted:
-                return False
+            is_passed = found is not None and found.worst(one.name) == wanted
+        elif column == "state" and wanted in FOUND_STATES:
+            is_passed = found is not None and wanted in found.states(one.name)
         elif column == "state":
-            if not (wanted in states(one.name) if wanted in FOUND_STATES else has_state(one, wanted)):
-                return False
-        elif (choice := column_called(column).choice) is not None and choice(one) != wanted:
+            is_passed = has_state(one, wanted)
+        else:
+            choice = column_called(column).choice
+            is_passed = choice is None or choice(one) == wanted
+        if not is_passed:
             return False
     return True
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
@@ -14,20 +14,6 @@ from tensornp.models.entries.repeated import is_counter, not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, num_keys, tree_of
-
-
-class FoundOrder(Protocol):
-    """The order and states that a scan has found, by the name of a weight."""
-
-    def number(self, column: str, name: str) -> float | None:
-        """Return the sort key of a weight; None if nothing was found."""
-
-    def worst(self, name: str) -> str:
-        """Return the kind of the worst finding; empty if there is none."""
-
-    def states(self, name: str) -> Collection[str]:
-        """Return the states of a weight that a scan knows."""
-
 
 _HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 """Classes that hold others, and do nothing."""
@@ -73,6 +59,17 @@ class Sums(NamedTuple):
     own_numel: int = 0
 
 
+class _Node(NamedTuple):
+    """A branch by its number: its weights in order, the keys above it and with it, its level, and its sums."""
+
+    branch: Branch
+    span: slice
+    above: int
+    depth: int
+    level: int
+    sums: Sums
+
+
 class Outline:
     """The weights of an explorer, as a page shows them."""
 
@@ -83,14 +80,11 @@ class Outline:
         self._sizes = {one.name: self._size_of(one) for one in weights}
         self._top = tree_of(weights)
         self._numbers: dict[int, int] = {}
-        self._branches: list[Branch] = []
-        self._sums: list[Sums] = []
-        self._order: list[int] = []
-        self._spans: list[slice] = []
-        self._depths: list[tuple[int, int]] = []
-        self._levels: list[int] = []
+        self._nodes: list[_Node] = []
+        self.in_order: list[WeightEntry] = []
         self._said: dict[int, str] = {}
-        self._number()
+        for branch in self._top:
+            self._add(branch, 0, 1)
         self._last: tuple[Any, Sequence[WeightEntry]] = (None, ())
 
     def _size_of(self, one: WeightEntry) -> tuple[int, int, int]:
@@ -99,29 +93,20 @@ class Outline:
             return 0, 0, 0
         return one.numel, one.nbytes, one.numel if one.kind != _STATE else 0
 
-    def _number(self) -> None:
-        """Number the branches from the top, and sum up the weights below each."""
-        stack = [(branch, 0, 1) for branch in reversed(self._top)]
-        while stack:
-            branch, above, level = stack.pop()
-            self._numbers[id(branch)] = len(self._branches)
-            self._branches.append(branch)
-            first = len(self._order)
-            self._order.extend(self.number_of[one.name] for one in branch.entries)
-            self._spans.append(slice(first, len(self._order)))
-            depth = above + num_keys(branch.label)
-            self._depths.append((above, depth))
-            self._levels.append(level)
-            stack.extend((child, depth, level + 1) for child in reversed(branch.below))
-        own = [self.sums_of(branch.entries) for branch in self._branches]
-        total = list(own)
-        for number in reversed(range(len(total))):
-            below = [self._numbers[id(child)] for child in self._branches[number].below]
-            total[number] = Sums(*map(sum, zip(total[number], *(total[child] for child in below), strict=True)))
-            if below:
-                self._spans[number] = slice(self._spans[number].start, self._spans[below[-1]].stop)
+    def _add(self, branch: Branch, above: int, level: int) -> Sums:
+        """Number a branch and those below it, and return the sums of all their weights."""
+        number, depth, first = len(self._nodes), above + num_keys(branch.label), len(self.in_order)
+        self._numbers[id(branch)] = number
+        own = self.sums_of(branch.entries)
+        node = _Node(branch, slice(0), above, depth, level, own)
+        self._nodes.append(node)
+        self.in_order.extend(branch.entries)
+        below = [self._add(child, depth, level + 1) for child in branch.below]
+        total = Sums(*map(sum, zip(own, *below, strict=True)))
         # A weight whose name others go on from is a line of its own figures, as those are below it.
-        self._sums = [one if one.num_weights else all_below for one, all_below in zip(own, total, strict=True)]
+        sums = own if own.num_weights else total
+        self._nodes[number] = node._replace(span=slice(first, len(self.in_order)), sums=sums)
+        return total
 
     def first_open(self) -> frozenset[int]:
         """Return the branches that are open at first, up to `MAX_OPEN` lines."""
@@ -138,7 +123,7 @@ class Outline:
         """Return the branches and weights below a branch, those at the top for -1."""
         if parent < 0:
             return self._in_order(self._top, asked)
-        branch = self._branches[parent]
+        branch = self._nodes[parent].branch
         # A pattern opens into the weights that it stands for.
         own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
         return self._in_order([*own, *branch.below], asked)
@@ -147,18 +132,18 @@ class Outline:
         """Return the number of a branch, or one after those of all branches."""
         if isinstance(one, Branch):
             return self._numbers[id(one)]
-        return len(self._branches) + self.number_of[one.name]
+        return len(self._nodes) + self.number_of[one.name]
 
     @property
     def num_branches(self) -> int:
         """Return the number of branches, whose ids come first."""
-        return len(self._branches)
+        return len(self._nodes)
 
     def path(self, number: int) -> frozenset[int]:
         """Return the ids of the lines that lead to a weight, and of its own line."""
-        place = self._order.index(number)
-        spans = enumerate(self._spans)
-        return frozenset((*(at for at, one in spans if one.start <= place < one.stop), len(self._branches) + number))
+        place = self.in_order.index(self.weights[number])
+        spans = ((at, node.span) for at, node in enumerate(self._nodes))
+        return frozenset((*(at for at, one in spans if one.start <= place < one.stop), len(self._nodes) + number))
 
     def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
         """Return sibling lines sorted by size if requested; a fold counts as one part."""
@@ -167,7 +152,7 @@ class Outline:
 
         def size(one: Any) -> tuple[float, float]:
             count = one.count if isinstance(one, Branch) else 1
-            sums = self._sums[self._numbers[id(one)]] if isinstance(one, Branch) else self.sums_of((one,))
+            sums = self._nodes[self._numbers[id(one)]].sums if isinstance(one, Branch) else self.sums_of((one,))
             return self.share_of(sums) / count if asked.sort == "share" else 0.0, sums.numel / count
 
         return sorted(lines, key=size, reverse=asked.descending)
@@ -176,43 +161,39 @@ class Outline:
         """Return the line of a branch, or of a weight below `parent`, -1 in a list."""
         at = self.id_of(one)
         if isinstance(one, WeightEntry):
-            level = self._levels[parent] + 1 if parent >= 0 else 1
-            label = _distinguishing(one.name, self._branches[parent].entries) if parent >= 0 else one.name
+            level = self._nodes[parent].level + 1 if parent >= 0 else 1
+            label = _distinguishing(one.name, self._nodes[parent].branch.entries) if parent >= 0 else one.name
             return Line(label, at, self.number_of[one.name], level, False, (one,), self.sums_of((one,)))
+        node = self._nodes[at]
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         has_below = bool(one.below) or len(one.entries) > 1
+        # Of parts that count elsewhere, the numbers are not those of each.
+        is_shared = bool(self._not_counted) and any(w.name in self._not_counted for w in self.in_order[node.span])
         return Line(
-            one.label, at, number, self._levels[at], has_below, one.entries, self._sums[at], one.unlike,
-            self._class_of(at), self._num_alike(at),
+            one.label, at, number, node.level, has_below, one.entries, node.sums, one.unlike, self._class_of(at),
+            1 if is_shared else one.count,
         )  # fmt: skip
-
-    def _num_alike(self, branch: int) -> int:
-        """Return the number of equal parts in a branch, 1 if some count elsewhere."""
-        names = (self.weights[number].name for number in self._order[self._spans[branch]])
-        is_shared = bool(self._not_counted) and any(name in self._not_counted for name in names)
-        return 1 if is_shared else self._branches[branch].count
 
     def _class_of(self, branch: int) -> str:
         """Return the class of a branch's modules if its name differs, else ``""``."""
         if not self._classes:
             return ""
         if branch not in self._said:
-            above, depth = self._depths[branch]
+            node = self._nodes[branch]
             # The last key of a weight is that of no module.
-            depth -= not self._branches[branch].below
-            names = [self.weights[number].name for number in self._order[self._spans[branch]]] if depth > above else ()
+            depth = node.depth - (not node.branch.below)
+            names = [one.name for one in self.in_order[node.span]] if depth > node.above else ()
             self._said[branch] = _class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
         return self._said[branch]
 
-    def chosen(self, asked: Asked, found: FoundOrder | None = None) -> Sequence[WeightEntry]:
-        """Return the weights of a list, in its order."""
+    def chosen(self, asked: Asked, found: Any = None) -> Sequence[WeightEntry]:
+        """Return the weights of a list, in its order; `found` has the results of a scan."""
         key = asked, found
         if self._last[0] == key:
             return self._last[1]
-        chosen, worst = self.weights, found.worst if found is not None else lambda _: ""
+        chosen = self.weights
         if asked.filters:
-            states = found.states if found is not None else lambda _: ()
-            chosen = [one for one in chosen if passes(one, asked.filters, worst, states)]
+            chosen = [one for one in chosen if passes(one, asked.filters, found)]
         if asked.search:
             names, small = ([one.name for one in chosen], None) if asked.filters else self._names
             chosen = [chosen[i] for i in searched(asked.search, names, small)]
@@ -221,35 +202,28 @@ class Outline:
         self._last = key, chosen
         return chosen
 
-    def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: FoundOrder | None) -> Sequence[WeightEntry]:
+    def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: Any) -> Sequence[WeightEntry]:
         """Return the weights sorted by a column; equal ones keep their order."""
         column = column_called(asked.sort)
-        if not column.is_sortable:
+        if column.order is not None:
+            return sorted(weights, key=column.order, reverse=asked.descending)
+        if not column.is_found:
             raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
-        if column.is_found:
-            told = {one.name: found.number(column.name, one.name) for one in weights} if found is not None else {}
-            # Of what nothing was found, nothing comes first, nor does what counts come before what was learnt.
-            known = [one for one in weights if told.get(one.name) is not None]
-            others = [one for one in weights if told.get(one.name) is None]
-            ordered = sorted(known, key=lambda one: told[one.name] or 0, reverse=asked.descending)
-            if column.figure is not None:
-                ordered.sort(key=is_counter)
-            return ordered + others
-        assert column.order is not None
-        return sorted(weights, key=column.order, reverse=asked.descending)
+        told = {one.name: found.number(column.name, one.name) for one in weights} if found is not None else {}
+        # Weights without a finding stand last, and counters behind what was learnt.
+        known = [one for one in weights if told.get(one.name) is not None]
+        ordered = sorted(known, key=lambda one: told[one.name] or 0, reverse=asked.descending)
+        if column.figure is not None:
+            ordered.sort(key=is_counter)
+        return ordered + [one for one in weights if told.get(one.name) is None]
 
     def forget(self) -> None:
         """Forget the last order after a change of the sort keys."""
         self._last = (None, ())
 
-    def span(self, branch: int) -> slice:
-        """Return the slice of `in_order` that belongs to a branch."""
-        return self._spans[branch]
-
-    @property
-    def in_order(self) -> list[WeightEntry]:
-        """Return the weights in the order of the tree."""
-        return [self.weights[number] for number in self._order]
+    def weights_of(self, branch: int) -> list[WeightEntry]:
+        """Return the weights of a branch, in the order of the tree."""
+        return self.in_order[self._nodes[branch].span]
 
     @cached_property
     def sums(self) -> Sums:
@@ -279,7 +253,7 @@ class Outline:
         return frozenset(column.name for column in columns(with_scanned=False) if self._is_told(column))
 
     def _is_told(self, column: Column) -> bool:
-        if column.name == "notes" and any(branch.unlike for branch in self._branches):
+        if column.name == "notes" and any(node.branch.unlike for node in self._nodes):
             return True
         if column.is_said_once and column.order is not None:
             return len({column.order(one) for one in self.weights}) > 1

@@ -30,7 +30,6 @@ _MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key in a name."""
 _TABLES = ("_parameters", "_buffers", "_modules")
-_MAX_OTHERS = 1000
 _MANY_NUMBERS = 16
 """Numbers of a tuple that are listed; the states of random number generators have hundreds."""
 _ARRAYS = ("_reconstruct", "_frombuffer")
@@ -51,16 +50,9 @@ class NotBuilt(NamedTuple):
 
 
 class Leaves:
-    """Tensors and plain values of a pickle, depth first; a module lists its parameters and buffers.
-
-    Attributes
-    ----------
-    others : list
-        The first objects that are not listed, by their paths, with their classes.
-    """
+    """Tensors and plain values of a pickle, depth first; a module lists its parameters and buffers."""
 
     def __init__(self, root: Any) -> None:
-        self.others: list[tuple[Path, str]] = []
         self._root = root
         self._num_hidden = self._num_storages = self._num_arrays = 0
         self._is_cut = self._is_deep = self._is_repeated = False
@@ -93,19 +85,16 @@ class Leaves:
             elif len(levels) > _MAX_DEPTH:
                 self._is_deep = True
             elif id(value) not in above:
-                self._note(path, value, is_hidden)
+                self._note(value)
                 if _is_opaque(value) and not is_hidden:
                     yield path, NotBuilt(words_of(value))
                 levels.append((_children(path, value, is_hidden), id(value), is_again or id(value) in met))
                 met.add(id(value))
                 above.add(id(value))
 
-    def _note(self, path: Path, value: Any, is_hidden: bool) -> None:
+    def _note(self, value: Any) -> None:
         self._num_storages += type(value) is Storage
         self._num_arrays += is_array(value)
-        is_object = type(value) is Function or (type(value) is Opaque and value.state is None and not value.items)
-        if is_object and not is_hidden and len(self.others) < _MAX_OTHERS:
-            self.others.append((path, ".".join(class_of(value))))
 
     def problems(self) -> Iterator[str]:
         """Yield a sentence for each kind of value that is not listed."""

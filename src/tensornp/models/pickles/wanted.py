@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.reader import Import, Pickled
 from tensornp.models.pickles.torch_pickle import is_of_tensors
 
+_CLASS_NAME = re.compile(r"_?[A-Z]\w*", re.ASCII)
 _MODULES_OF_CLASSES = ("torch.nn.modules.", "torch.optim.")
 _CLASSES_OF_SHARDS = frozenset(
     {"DTensor", "DTensorSpec", "DeviceMesh", "Partial", "Replicate", "Shard", "TensorMeta", "_StridedShard"}
@@ -67,29 +63,11 @@ class WantedImport(str):
 
 
 def _is_class_of_torch(module: str, name: str) -> bool:
-    """Return whether a name is a layer, an optimizer or a sharded tensor in the module that defines it."""
+    """Return whether an import is a layer, an optimizer or a sharded tensor, by its name alone."""
     if name in _CLASSES_OF_SHARDS:
         return module.startswith(_MODULES_OF_SHARDS)
-    if not module.startswith(_MODULES_OF_CLASSES):
-        return False
-    # Nothing is imported for the question.
-    if "torch" not in sys.modules:
-        return name in _classes_in(module)
-    home = sys.modules.get(module)
-    own = vars(home).get(name) if home is not None else None
-    return isinstance(own, type) and own.__module__ == module
-
-
-@cache
-def _classes_in(module: str) -> frozenset[str]:
-    """Return the classes in the source of a module of torch; none if there is no such module."""
-    package, *below = module.split(".")
-    found = find_spec(package) if all(part.isidentifier() for part in below) else None
-    for folder in (found.submodule_search_locations or ()) if found is not None else ():
-        with suppress(OSError):
-            source = Path(folder, *below).with_suffix(".py").read_text(encoding="utf-8")
-            return frozenset(re.findall(r"^class (\w+)", source, re.MULTILINE))
-    return frozenset()
+    # These modules have no function with such a name.
+    return module.startswith(_MODULES_OF_CLASSES) and _CLASS_NAME.fullmatch(name) is not None
 
 
 def wanted_of(found: Pickled, who: str = "it") -> Iterator[WantedImport]:

@@ -143,7 +143,7 @@ def _told_by(config: Any) -> dict[str, Any]:
 def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
     """Return the scaled weight, or the codes if scales do not fit their blocks."""
     assert isinstance(codes._source, FileSource) and isinstance(scales._source, FileSource)
-    from tensornp.models.quantization.block_scaled import BlockScale, block_of
+    from tensornp.models.quantization.codecs import BlockScale, block_of
 
     block = block_of(codes._source.shape, scales._source.shape, told)
     said = shown_name(scales.name)

@@ -142,22 +142,12 @@ class Reads:
     @property
     def num(self) -> int:
         """How many reads there are."""
-        if 0 in self._counts or not self._depth:
-            return 0 if 0 in self._counts else 1
-        return math.prod(self._counts[: self._depth - 1]) * self._num_in_row
+        return sum(1 for _ in self.runs())
 
     @property
     def nbytes(self) -> int:
         """How many bytes are read, including gaps."""
-        if 0 in self._counts or not self._depth:
-            return 0 if 0 in self._counts else self._span
-        num, step = self._num_in_row, self._steps[self._depth - 1]
-        of_row = num * self._span + (self._counts[self._depth - 1] - num) * step
-        return math.prod(self._counts[: self._depth - 1]) * of_row
-
-    @property
-    def _num_in_row(self) -> int:
-        return -(-self._counts[self._depth - 1] // self._num_joined)
+        return sum(run.nbytes for run in self.runs())
 
     def runs(self) -> Iterator[Run]:
         """Yield the reads in the order of the file; `at` indexes dimensions by their strides."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 Progress = Callable[[int, int], object]
@@ -14,19 +15,12 @@ Progress = Callable[[int, int], object]
 _DELAY_S = 1.0
 
 
-def _an_instance(obj: object) -> str:
-    # It needs torch, which waits until there is something to compare.
-    from tensornp.core.lowlevel.attributes import an_instance
-
-    return an_instance(obj)
-
-
 @contextmanager
 def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator[Progress | None]:
     """Return the function that the user chose, None for False, and a bar for None."""
     if chosen is not None:
         if chosen is not False and not callable(chosen):
-            raise BadRequestError(f"progress must be a function of two numbers or False, got {_an_instance(chosen)}")
+            raise BadRequestError(f"progress must be a function of two numbers or False, got {quoted(chosen)}")
         yield chosen or None
         return
     from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
 from tensornp.core.lowlevel.threads import num_cores
@@ -15,7 +15,6 @@ from tensornp.core.values.stats.compute import Tally
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import StoredSource
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.progress import Progress
@@ -153,7 +152,7 @@ def _read(entries: list[WeightEntry], executor: Executor, told: _Told) -> Genera
 def _submitted(executor: Executor, entry: WeightEntry, number: int) -> Future[Tally]:
     source: Any = entry._source
     try:
-        future = executor.submit(tally_of, Sent(source, entry.name, entry.code), number)
+        future = executor.submit(tally_of, source, number)
     except Exception as error:
         raise BadRequestError(f"the executor cannot submit tasks: {_words_of(error)}") from None
     if not isinstance(future, Future):
@@ -180,14 +179,6 @@ def _words_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-class Sent(NamedTuple):
-    """A weight as an executor gets it: the source of its values, and its names."""
-
-    source: StoredSource
-    name: str
-    code: str
-
-
-def tally_of(sent: Sent, number: int) -> Tally:
+def tally_of(source: StoredSource, number: int) -> Tally:
     """Carry one task out; an executor calls it where the same file can be read."""
-    return sent.source.tally(Called(sent.name, sent.code), number)
+    return source.tally(number)

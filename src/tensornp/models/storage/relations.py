@@ -115,8 +115,9 @@ def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int
 
 def _bytes_of(entry: WeightEntry) -> Bytes | None:
     """Return the place of the elements, None for several places or lazy copies."""
-    if entry._source.lies is not None:
-        return entry._source.lies
+    lies: Bytes | None = entry._source.lies
+    if lies is not None:
+        return lies
     from tensornp.models.storage.in_memory import extent_of
 
     return extent_of(held_by(entry))

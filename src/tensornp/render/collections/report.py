@@ -53,7 +53,7 @@ def _summary(report: Report) -> str:
 
 
 def _lines(report: Report) -> list[tuple[str, str]]:
-    """Return each line with its alarm; of many lines, equal ones as one, and the largest differences first."""
+    """Return each line with its alarm; of many, equal ones as one, largest first."""
     is_many = len(report.lines) > MAX_UNFOLDED
     ordered = sorted(report.lines, key=lambda one: (not one.alarm, one.is_count, -one.size))
     alike: dict[Any, list[ReportLine]] = {}

@@ -92,8 +92,7 @@ class Table:
 FIRST, SECOND = "first: min … max", "second: min … max"
 """Columns of two passes side by side."""
 RIGHT = (
-    "bytes", "moved", "of own", "‖Δ‖", "‖before‖", "max |Δ|", "not equal", "min … max", "‖out‖", "‖grad‖", "‖·‖",
-    FIRST, SECOND,
+    "bytes", "change", "largest difference", "not equal", "min … max", "‖out‖", "‖grad‖", "‖·‖", FIRST, SECOND,
 )  # fmt: skip
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (

@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted, legible, percent
+from tensornp.core.values.compare.compare import DENSE
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.rows import quantity_of
+from tensornp.models.comparing.rows import STEP, parameter_of, quantity_of
 from tensornp.models.comparing.unmoved import why_unmoved
-from tensornp.models.names.quoted import MAX_INSIDE
+from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Alarm, Document, Lines, headed
-from tensornp.render.layout.table import Table, only, rows_html, without_common, without_empty
-from tensornp.render.layout.words import listed
-from tensornp.render.models.comparison_row import HEADINGS, cut_apart, figures_of, moved_most, table_row
+from tensornp.render.layout.table import Table, TableRow, only, rows_html, without_common, without_empty
+from tensornp.render.layout.words import listed, share_text
+from tensornp.render.pictures.stats_line import glance_text
 
+CHANGE, LARGEST, NOT_EQUAL = "change", "largest difference", "not equal"
+HEADINGS = ("name", CHANGE, LARGEST, NOT_EQUAL, "shape", "dtype", "what")
 MAX_ROWS, MAX_STATES = 25, 8
-"""Lines of weights that are listed, and of states of optimizers."""
+"""Rows of weights, and of optimizer states."""
 MAX_NAMED = 8
-"""Names in a line, and rows of weights that are named."""
-_ALWAYS = ("name",)
+"""Names in a line."""
+_NEARLY_ALL = 0.99
+"""A larger share of changed elements is not printed."""
 _MANY = 5
-"""A median is told from so many weights on."""
+"""Changed weights for a sentence with their median."""
 _CURE = ": a copy that is made before a step, as by copy.deepcopy, keeps the old values"
-
-
-class Fold(NamedTuple):
-    """Rows that are not listed, with a summary."""
-
-    said: str
-    rows: list[Row]
+_FIGURES: dict[str, Callable[[float], str]] = {
+    CHANGE: percent,
+    LARGEST: glance_text,
+    NOT_EQUAL: lambda share: share_text(share, 1),
+}
+"""The text of each number."""
 
 
 class LiveRows(NamedTuple):
-    """Every weight in a row of its own, for a view that searches, sorts and opens them.
+    """All weights in one row each, for a page that searches, sorts and opens them.
 
-    Attributes
-    ----------
-    html : str
-        The rows in the columns of the printed table, what moved most first, and what is equal last.
-    names : list of str
-        The weight of each.
-    printed : list of list of int
-        Which of them each printed row is of: an odd one first, then in the order of the layers.
-    noun : str
-        What each is: "weight", "state", "tensor", or "name" where some are further names of one weight.
+    `printed` has the members of each printed row, the largest change first. `noun` says what a row is of.
     """
 
     html: str
@@ -58,35 +53,32 @@ class LiveRows(NamedTuple):
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
     """Return the comparison: verdict, table of the largest changes, one-sided weights.
 
-    `call` is what makes the comparison again, in the words of whoever asked for it.
+    `call` is the expression of the comparison.
     """
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
-    printed, _ = _tables(found, printed_rows(found), ())
-    folds = Lines(tuple(_fold_text(fold, call) for fold in folds_of(found)))
+    rows = printed_rows(found)
+    printed, _ = _tables(found, rows, ())
     alarm = Alarm(f"{counted(num, 'weight')} of {len(found):,} are the same memory on both sides", _CURE)
-    parts = (Lines(tuple(_rule(found))), printed, folds, Lines(tuple(_said(found))))
-    return Document((head, *([alarm] if num else []), *parts))
+    below = (Lines(tuple(lines)) for lines in (_folds(found, rows, call), _one_sided(found)))
+    return Document((head, *([alarm] if num else []), Lines(tuple(_rule(found))), printed, *below))
 
 
 def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
-    """Return the first `max_rows` weights, what is equal last, in the columns of the printed table."""
+    """Return the first `max_rows` weights, equal ones last, in the columns of the printed table."""
     names = list(found)[:max_rows]
     place = {name: i for i, name in enumerate(names)}
     rows = printed_rows(found)
     printed, every = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
-
-    def members(row: Row) -> list[int]:
-        # In the order of the layers, but for an odd one: that is what one looks for.
-        most, is_outlier = moved_most(found, row)
-        inside = sorted((entry.name for entry in row.entries), key=lambda name: not (is_outlier and name == most))
-        return [place[name] for name in inside if name in place]
-
-    html = rows_html(every, printed, [figures_of(found, (name,)) for name in names])
-    return LiveRows(html, names, list(map(members, rows)), noun_of(found))
+    members = [
+        sorted((place[one.name] for one in row.entries if one.name in place), key=lambda i: -_moved(found, names[i]))
+        for row in rows
+    ]
+    html = rows_html(every, printed, [_figures_of(found, (name,)) for name in names])
+    return LiveRows(html, names, members, _noun_of(found))
 
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
-    """Return the rows of differences: the weights that moved most, and a few states of an optimizer."""
+    """Return the rows of the largest changes of weights, and a few states of an optimizer."""
     rows = found._rows_of(found.changed())
     states = [row for row in rows if quantity_of(row.entries[0])][:MAX_STATES]
     weights = [row for row in rows if not quantity_of(row.entries[0])]
@@ -94,52 +86,15 @@ def printed_rows(found: WeightsComparison) -> list[Row]:
     return [row for row in rows if row.pattern in kept]
 
 
-def folds_of(found: WeightsComparison) -> list[Fold]:
-    """Return the folds of smaller changes and of equal weights."""
-    why, noun = why_unmoved(found), noun_of(found)
-    listed_rows = {row.pattern for row in printed_rows(found)}
-    if not (listed_rows or why):
-        return []
-    left = [row for row in found._rows_of(found.changed()) if row.pattern not in listed_rows]
-    folds = [Fold(f"… {counted(_num_in(left), f'more {noun}')} that moved less", left)] if left else []
-    kinds: dict[str, list[str]] = {}
-    for name in (name for name in found if found[name].equal):
-        how = "with the same bits" if found[name].same_bits else "of equal values"
-        fact = why.get(name, "").partition(" (")[0]
-        kinds.setdefault(how + (f", {fact}" if fact else ""), []).append(name)
-    for how, names in kinds.items():
-        folds.append(Fold(f"{counted(len(names), noun)} {how}", found._rows_of(names)))
-    return folds
+def _moved(found: WeightsComparison, name: str) -> float:
+    return found.moved.get(name, 0.0)
 
 
-def noun_of(found: WeightsComparison) -> str:
-    """Return the noun for what is compared: weights, states or tensors."""
+def _noun_of(found: WeightsComparison) -> str:
     kinds = {bool(quantity_of(found._first[name])) for name in found}
     if len(kinds) > 1:
         return "tensor"
     return "state" if True in kinds else "name" if found._tied else "weight"
-
-
-def _num_in(rows: Sequence[Row]) -> int:
-    return sum(len(row.entries) for row in rows)
-
-
-def _fold_text(fold: Fold, call: str) -> str:
-    """Return the summary of a fold and the names in it."""
-    if fold.said.startswith("…"):
-        return f"{fold.said}; {call}.changed() names them all"
-    return f"{fold.said}: {_patterns(fold.rows)}"
-
-
-def _patterns(rows: Sequence[Row]) -> str:
-    """Return the names of rows, each with how many weights it is of."""
-    named = rows[:MAX_NAMED]
-    names = cut_apart([row.pattern for row in named], MAX_INSIDE)
-    said = [
-        name + (f" × {len(row.entries):,}" if len(row.entries) > 1 else "")
-        for name, row in zip(names, named, strict=True)
-    ]
-    return listed(said + [""] * (_num_in(rows) - _num_in(named)), MAX_NAMED)
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
@@ -150,50 +105,147 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
-    """Yield the share of a model that changed, and the meaning of "moved"."""
-    is_mixed = noun_of(found) == "tensor"
+    """Yield how much the weights changed, and the meaning of the figures."""
+    is_mixed = _noun_of(found) == "tensor"
     names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
-    changed = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
-    if len(changed) >= _MANY:
-        yield f"moved {percent(median(changed))} in the median"
-    if changed:
+    changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
+    if changes:
+        half = f"; half of them by more than {percent(median(changes))}" if len(changes) >= _MANY else ""
+        yield f"they changed by up to {percent(max(changes))} of their size{half}"
         floor = found._median_norms.get("", 0.0)
         of_weights = f" of weights ({floor:.3g})" if floor else ""
-        yield f"moved: ‖Δ‖ over the norm before, or over the median norm{of_weights} if that is larger"
-    if any(len(row.entries) > 1 for row in printed_rows(found)):
-        yield "≤: the largest of a line"
+        yield f"change: norm of the difference ÷ norm before, or ÷ the median norm{of_weights} if that is larger"
 
 
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
     """Return the printed table of `rows`, and other rows in its columns."""
-    shown, every = (
-        [table_row(found, row, name) for row, name in zip(some, cut_apart([row.pattern for row in some]), strict=True)]
-        for some in (rows, others)
-    )
-    # Columns that say something in the lines that are seen first.
-    printed, _ = without_common(Table(HEADINGS, tuple(shown)), ("dtype", "not equal"))
-    printed = without_empty(printed, _ALWAYS)
-    return printed, only(Table(HEADINGS, tuple(every)), printed.headings)
+    printed, every = (Table(HEADINGS, tuple(_table_row(found, row) for row in some)) for some in (rows, others))
+    printed, _ = without_common(printed, ("dtype", NOT_EQUAL))
+    printed = without_empty(printed, ("name",))
+    return printed, only(every, printed.headings)
 
 
-def _said(found: WeightsComparison) -> list[str]:
-    lines = []
-    for names, words in (
+def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, float]:
+    """Return the numbers of one row by heading: the largest of several weights."""
+    every = [found[name] for name in names]
+    figures: dict[str, list[float | None]] = {
+        CHANGE: [found.moved.get(name) for name in names],
+        LARGEST: [one.max_abs for one in every],
+        NOT_EQUAL: [one.changed_fraction if one.count else None for one in every],
+    }
+    known = {heading: [value for value in values if value is not None] for heading, values in figures.items()}
+    return {heading: max(values) for heading, values in known.items() if values}
+
+
+def _table_row(found: WeightsComparison, row: Row) -> TableRow:
+    names = [entry.name for entry in row.entries]
+    every = [found[name] for name in names]
+    figures, at_most = _figures_of(found, names), "up to " if len(every) > 1 else ""
+    texts = {heading: at_most * bool(value) + _FIGURES[heading](value) for heading, value in figures.items()}
+    if figures.get(NOT_EQUAL, 1) >= _NEARLY_ALL:
+        texts.pop(NOT_EQUAL, None)
+    name, shown = legible(row.pattern), cut_inside(row.pattern, MAX_SHOWN)
+    cells = {
+        "name": _times(shown, row),
+        "what": ", ".join(filter(None, _words(found, row))),
+        "shape": _of_both([one._shapes for one in every]),
+        "dtype": _of_both([one._dtypes for one in every]),
+        **texts,
+    }
+    titles = (name if name != shown else "", *[""] * (len(HEADINGS) - 1))
+    return TableRow(tuple(cells.get(heading, "") for heading in HEADINGS), titles, alarm=_alarm(found, names))
+
+
+def _times(name: str, row: Row) -> str:
+    return f"{name} × {len(row.entries):,}" if len(row.entries) > 1 else name
+
+
+def _of_both(pairs: Sequence[tuple[object, object]]) -> str:
+    """Return the fact of both sides, once if equal; empty if weights differ in it."""
+    return " and ".join(dict.fromkeys(map(str, pairs[0]))) if len(set(pairs)) == 1 else ""
+
+
+def _words(found: WeightsComparison, row: Row) -> Iterator[str]:
+    """Yield the parts of the verdict on a row."""
+    names = [entry.name for entry in row.entries]
+    if len(names) == 1:
+        yield parameter_of(row.entries[0])
+    tied = next((found._tied[name] for name in names if name in found._tied), "")
+    if tied:
+        yield f"tied to {cut_inside(tied, MAX_INSIDE)}"
+    # The column "not equal" says how dense a change is.
+    verdicts = {_verdict(found, entry) for entry in row.entries} - set(DENSE)
+    yield next(iter(verdicts)) if len(verdicts) == 1 else f"{len(verdicts)} kinds of change" if verdicts else ""
+    yield "from 0" if all(found[name]._norm == 0 and found[name]._norm_of_difference for name in names) else ""
+    yield row.unlike
+
+
+def _verdict(found: WeightsComparison, entry: WeightEntry) -> str:
+    """Return a verdict in a few words, or both values of a single number."""
+    one = found[entry.name]
+    if one.count != 1 or not one._first_values:
+        return one.verdict
+    # The steps of optimizers are floats.
+    is_step = quantity_of(entry) == STEP
+    return " to ".join(f"{value:,.0f}" if is_step and value % 1 == 0 else repr(value) for value in one._first_values)
+
+
+def _alarm(found: WeightsComparison, names: Sequence[str]) -> str:
+    """Return the number of elements that are finite on one side only, and the first weight with any."""
+    counts = {
+        "now": sum(found[name]._only_finite_first for name in names),
+        "before": sum(found[name]._only_finite_second for name in names),
+    }
+    text = ", ".join(f"{count:,} NaN or infinite {when}" for when, count in counts.items() if count)
+    first = next((name for name in names if found[name]._is_odd), "")
+    return f"{text} in {cut_inside(first, MAX_INSIDE)}" if text and len(names) > 1 else text
+
+
+def _folds(found: WeightsComparison, printed: Sequence[Row], call: str) -> Iterator[str]:
+    """Yield a line on smaller changes, and lines on equal weights."""
+    why, noun = why_unmoved(found), _noun_of(found)
+    if not (printed or why):
+        return
+    patterns = {row.pattern for row in printed}
+    left = [row for row in found._rows_of(found.changed()) if row.pattern not in patterns]
+    if left:
+        yield f"… {counted(_num_in(left), f'more {noun}')} that moved less; {call}.changed() names them all"
+    kinds: dict[str, list[str]] = {}
+    for name in (name for name in found if found[name].equal):
+        fact = why.get(name, "").partition(" (")[0]
+        how = "unchanged" if found[name].same_bits else "equal, with other bits"
+        kinds.setdefault(how + (f", {fact}" if fact else ""), []).append(name)
+    for how, names in kinds.items():
+        rows = found._rows_of(names)
+        texts = [_times(cut_inside(row.pattern, MAX_INSIDE), row) for row in rows[:MAX_NAMED]]
+        texts += [""] * (_num_in(rows) - _num_in(rows[:MAX_NAMED]))
+        # A reason says what to do about them.
+        which = "" if how == "unchanged" else f": {listed(texts, MAX_NAMED)}"
+        yield f"{counted(len(names), noun)} {how}{which}"
+
+
+def _num_in(rows: Sequence[Row]) -> int:
+    return sum(len(row.entries) for row in rows)
+
+
+def _one_sided(found: WeightsComparison) -> Iterator[str]:
+    """Yield lines on weights of one side, and on those that were not compared."""
+    sides = (
         (found.missing, f"only in {found._sides[0]}"),
         (found.unexpected, f"only in {found._sides[1]}"),
         (found._retied, "tied to others than before"),
-    ):
-        if names:
-            lines.append(f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}")
-    lines += _first(
-        f"{legible(name)}, beside the weights, is another value: {legible(told)}"
-        for name, told in found._beside.items()
     )
-    lines += _first(_by_reason(found._exempt))
-    lines += _prefixes_told(found)
-    lines += _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())
-    lines += _first(f"not all is listed of {legible(why)}" for why in found._not_listed)
-    return [line for line in lines if line]
+    for names, words in sides:
+        if names:
+            yield f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}"
+    yield from _first(
+        f"{legible(name)}, beside the weights, is another value: {legible(text)}"
+        for name, text in found._beside.items()
+    )
+    yield from _first(_by_reason(found._exempt))
+    yield from _prefixes(found)
+    yield from _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())
+    yield from _first(f"not all is listed of {legible(why)}" for why in found._not_listed)
 
 
 def _first(lines: Iterable[str]) -> list[str]:
@@ -204,23 +256,17 @@ def _first(lines: Iterable[str]) -> list[str]:
 
 
 def _by_reason(whys: Mapping[str, str]) -> list[str]:
-    """Return for each reason how many names have it, and the first of them."""
+    """Return each reason with its names."""
     alike: dict[str, list[str]] = {}
     for name, why in whys.items():
         alike.setdefault(why, []).append(legible(name))
     return [f"{len(names):,} {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
 
 
-def _prefixes_told(found: WeightsComparison) -> list[str]:
-    """Return which side has a prefix before its names.
-
-    The rows have the names of the first, and both are found.
-    """
-    told = [
-        f"{side} has {prefix!r} before its names"
-        for prefix, side in zip(found._prefixes, found._sides, strict=True)
-        if prefix
-    ]
-    if len(told) == 1:
-        told[0] += f", {found._sides[bool(found._prefixes[0])]} has not"
-    return [f"{', '.join(told)}: a weight is found by either name"] if told else []
+def _prefixes(found: WeightsComparison) -> Iterator[str]:
+    """Yield the prefix of the names of each side; the rows have the names of the first."""
+    pairs = list(zip(found._prefixes, found._sides, strict=True))
+    texts = [f"{side} has {prefix!r} before its names" for prefix, side in pairs if prefix]
+    texts += [f"{side} has not" for prefix, side in pairs if not prefix and texts]
+    if texts:
+        yield f"{', '.join(texts)}: a weight is found by either name"

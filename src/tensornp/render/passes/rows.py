@@ -10,7 +10,7 @@ from html import escape
 
 import numpy as np
 
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, number_ranges
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.models.outline.columns import ABOUT, at_a_glance
@@ -39,7 +39,7 @@ def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
         return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
     first = line.calls[0]
     is_quiet = state_of(first) == PASSED_ON and not alarm
-    label, beside = cut_inside(line.label, MAX_INSIDE), beside_of(line)
+    label, beside = cut_inside(line.label, MAX_INSIDE), beside_of(line, record)
     quiet = f' <span style="{"" if is_quiet else QUIET}">{escape(beside)}</span>' if beside else ""
     cells = cells_of(line)
     cells |= {
@@ -66,14 +66,24 @@ def cells_of(line: CallLine) -> dict[str, str]:
     }
 
 
-def beside_of(line: CallLine) -> str:
-    """Return the class of a line and which call it is; for an operator, its place."""
+def beside_of(line: CallLine, record: PassRecord) -> str:
+    """Return the class of a line and its steps, or which call it is; for an operator, its place."""
     first = line.calls[0]
     if not first.class_name and first.source is not None:
         return cut(str(replace(first.source, text="")), _MAX_CLASS)
     nth = f"call {first.nth + 1:,}" if first.nth and len(line.calls) == 1 else ""
     class_name = cut_inside(first.class_name, _MAX_CLASS) if first.class_name != line.label else ""
-    return ", ".join(filter(None, (class_name, nth)))
+    return ", ".join(filter(None, (class_name, _steps_text(line, record) or nth)))
+
+
+def _steps_text(line: CallLine, record: PassRecord) -> str:
+    """Return the steps of calls that the block makes itself in a loop: ``steps 1 to 4``."""
+    numbers = sorted({record.step_of(call) for call in line.calls})
+    steps = [number for number in numbers if number]
+    if line.calls[0].parent or not steps:
+        return ""
+    ranges = cut_inside(", ".join(number_ranges(steps)).replace("..", " to "), _MAX_CLASS)
+    return f"{'step' if len(steps) == 1 else 'steps'} {ranges}{' and after' if len(steps) < len(numbers) else ''}"
 
 
 # --- cells
@@ -173,7 +183,8 @@ def marks_of(line: CallLine, record: PassRecord, alarm: str) -> str:
 def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:
     call = line.calls[0]
     num_calls = _num_calls(line, record)
-    yield f"{num_calls:,} calls" if num_calls > 1 else ""
+    is_once_a_step = num_calls == len({record.step_of(one) for one in line.calls})
+    yield f"{num_calls:,} calls" if num_calls > 1 and not is_once_a_step else ""
     yield call.phase if call.phase != FORWARD else ""
     if call.status == RAISED and not alarm:
         # The text of an error stands at the innermost call.

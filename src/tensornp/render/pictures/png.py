@@ -50,7 +50,7 @@ def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
     their colour: a checkerboard, stripes that rise for +Inf and fall for −Inf. Clear is where nothing was read.
     """
     tall, wide = magnification(heatmap.flags.shape)
-    steps = np.repeat(np.repeat(_steps(heatmap, limits), tall, axis=0), wide, axis=1)
+    steps = np.repeat(np.repeat(steps_of(heatmap, limits), tall, axis=0), wide, axis=1)
     if min(tall, wide) > 1:
         rows, columns = np.ogrid[: steps.shape[0], : steps.shape[1]]
         coarse = max(1, min(tall, wide) // 4)
@@ -61,20 +61,22 @@ def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
         }
         for mark, pattern in patterns.items():
             steps += ((steps == mark) & pattern.astype(bool)).astype(np.uint8)
+    return palette_png(steps, colours_of(limits))
+
+
+def colours_of(limits: Limits) -> list[palette.Colour]:
+    """Return the palette of a heat map."""
     is_signed = limits.centre is not None
-    return palette_png(
-        steps,
-        [
-            (0, 0, 0),
-            *(palette.NAN, palette.ON_NAN, palette.POSINF, palette.ON_POSINF, palette.NEGINF, palette.ON_NEGINF),
-            *(palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL),
-            *palette.scale(palette.DIVERGING if is_signed else palette.SEQUENTIAL),
-        ],
-    )
+    return [
+        (0, 0, 0),
+        *(palette.NAN, palette.ON_NAN, palette.POSINF, palette.ON_POSINF, palette.NEGINF, palette.ON_NEGINF),
+        *(palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL),
+        *palette.scale(palette.DIVERGING if is_signed else palette.SEQUENTIAL),
+    ]
 
 
-def _steps(heatmap: Heatmap, limits: Limits) -> Pixels:
-    """Return the place in the palette of each pixel."""
+def steps_of(heatmap: Heatmap, limits: Limits) -> Pixels:
+    """Return the place of each pixel in the palette, 0 for transparent ones."""
     values = np.where(heatmap.flags == FINITE, heatmap.values, 0.0)
     last = palette.NUM_STEPS - 1
     steps = _FIRST + np.clip(limits.shares(values) * last + 0.5, 0, last).astype(np.uint8)

@@ -12,13 +12,15 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Both, Document
-from tensornp.render.layout.style import CARD, CODE, FOLD, SMALL_TEXT
+from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import Badge, badges_line, badges_of, memory_badge
 
 _READ_ONLY = "np.broadcast_to("
+_MAX_NAME = 60
+"""Characters of an expression that a sentence repeats."""
 MAX_NAMES = 6
 """Names of tensors that are converted alike which are listed."""
 
@@ -97,11 +99,28 @@ def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
     return written if is_primary else f"({written})", taken
 
 
-def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
-    """Return the line of plain code that does the same, and under it what was done and why."""
-    copied = "" if plan.shares_memory else f" ({plan.nbytes_copied:,} bytes, {exactness(plan)})"
-    code = statements(plan.code, tensor, array)
-    return "\n  ".join([f"{plan.mode}: {code}", plan.reason + copied, *(f"note: {w}" for w in plan.warnings)])
+def receipt_line(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
+    """Return what a conversion did: ``shares memory with w, read-only (--share to write)``.
+
+    `dtype` is that of the tensor: ``copied 512 KiB: bfloat16 → float32``.
+    """
+    name = tensor if 0 < len(tensor) <= _MAX_NAME and "\n" not in tensor else "the tensor"
+    if plan.shares_memory and not plan.writeable:
+        return f"shares memory with {name}, read-only (--share to write)"
+    if plan.shares_memory:
+        return f"shares memory with {name}, writeable: a write to {array or 'the array'} changes {name}"
+    if not plan.nbytes_copied:
+        return plan.reason
+    why = plan.reason.removeprefix("copy: ")
+    if dtype and dtype != str(plan.dtype):
+        why = f"{dtype} → {plan.dtype}"
+    return f"copied {format_nbytes(plan.nbytes_copied)}: {why}" + ("" if plan.exact else ", lossy")
+
+
+def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
+    """Return what was done, and under it the line of plain code that does the same."""
+    notes = (f"note: {warning}" for warning in plan.warnings)
+    return "\n  ".join([receipt_line(plan, tensor, array, dtype), statements(plan.code, tensor, array), *notes])
 
 
 def explained_text(plans: Iterable[tuple[str, ConversionPlan]], tensor: str = "") -> str:
@@ -166,14 +185,16 @@ def way_back_html(why_copied: str, nbytes: int) -> str:
     return f'<div class="tensornp" dir="ltr" style="{SMALL_TEXT}">{escape(way_back_text(why_copied, nbytes))}</div>'
 
 
-def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "") -> str:
-    """Return the receipt of a conversion that was done, as one line that unfolds."""
-    receipt = _receipt(plan, statements(plan.code, tensor, array))
-    return f'<div class="tensornp" dir="ltr" style="{CARD}">{folded_receipt(receipt)}</div>'
+def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
+    """Return the receipt of a conversion that was done: a line, and the code in a fold below it."""
+    receipt, line = _receipt(plan, statements(plan.code, tensor, array)), receipt_line(plan, tensor, array, dtype)
+    return f'<div class="tensornp" dir="ltr" style="{CARD}">{folded_receipt(receipt, line=line)}</div>'
 
 
-def folded_receipt(receipt: Receipt, *, is_open: bool = False) -> str:
-    """Return the receipt as the part of a card that unfolds: the code, and under it what is done and why."""
+def folded_receipt(receipt: Receipt, *, line: str = "", is_open: bool = False) -> str:
+    """Return the part of a card that unfolds behind a `line`: the code, and under it what is done and why."""
     lines = "<br>".join([f'<code style="{CODE}">{escape(receipt.code)}</code>', *map(escape, receipt.lines)])
     opened = " open" if is_open or receipt.has_hazard else ""
-    return f'<details{opened} style="{SMALL_TEXT}"><summary style="{FOLD}">code</summary>{lines}</details>'
+    summary = f"{escape(line)}&ensp;<u>code</u>" if line else "code"
+    style = POINTER if line else FOLD
+    return f'<details{opened} style="{SMALL_TEXT}"><summary style="{style}">{summary}</summary>{lines}</details>'

@@ -138,7 +138,7 @@ class LiveCalls(Tree):
             label,
             cells,
             title="\n".join(filter(None, [whole_name, source, cells[MARKS]])),
-            beside=rows.beside_of(line),
+            beside=rows.beside_of(line, self._record),
             link=TreeLink(alarm, f"{alarm}: show it (n)", number) if alarm else None,
             number=number,
             is_open=own in opened if has_below else None,

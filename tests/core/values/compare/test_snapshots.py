@@ -117,7 +117,7 @@ def weight() -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.arange(6.0).view(2, 3))
 
 
-MOVED = "its storage is another one now"
+MOVED = "another storage now"
 
 
 @pytest.mark.parametrize(

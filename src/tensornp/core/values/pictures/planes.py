@@ -11,7 +11,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import blocks_of
-from tensornp.core.values.compare.where import difference_of
+from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
 from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
 from tensornp.core.values.shown.window import Window

@@ -7,21 +7,18 @@ its values are asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import PurePath
-from typing import NamedTuple
 
-from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.listed import listed
-from tensornp.models.files.source_file import ListedFile
+from tensornp.models.files.source_file import ListedFile, overlapping
 from tensornp.models.formats.contents import Contents, problems_of
-from tensornp.models.formats.dcp.chunked import ChunkSource, LostFile, StoredChunk, chunked
+from tensornp.models.formats.dcp.chunked import ChunkSource, StoredChunk, chunked
 from tensornp.models.formats.dcp.metadata import Item, Told, ToldChunk, ToldTensor, optimizers_of, read_dcp_metadata
-from tensornp.models.formats.dcp.values import MAX_LOOKED_INTO, ByteValue, ByteValues
+from tensornp.models.formats.dcp.values import ByteValue, ByteValues
 from tensornp.models.formats.safetensors import StoredTensor, read_header, saved_offsets
 from tensornp.models.formats.table import METADATA
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
@@ -39,38 +36,24 @@ def open_dcp(folder: Place) -> Contents:
     stored = {name: _value(files, item) for name, item in told.values.items()}
     values = ByteValues(told.said, stored)
     optimizers, entries = optimizers_of(told, _without_overlaps(entries, stored), values)
-    lost = files.lost.values()
-    problems = [*told.problems, *values.problems(MAX_LOOKED_INTO, lost), *_lost(entries, files)]
-    problems += problems_of(one for one in entries if one.problem not in lost)
+    problems = [*told.problems, *values.problems({one.problem for one in entries}), *problems_of(entries)]
     return Contents(entries, values, problems, optimizers)
 
 
-class _Header(NamedTuple):
-    """The header of a safetensors file at `start`, or the reason why it is unread."""
-
-    start: int
-    tensors: dict[str, StoredTensor]
-    offsets: dict[str, Shape]
-    problem: str = ""
-
-
 class _Files:
-    """The files of a folder that hold items; `lost` says by name why one is not read."""
+    """The files of a folder that hold items."""
 
     def __init__(self, folder: Place) -> None:
         self.folder = folder
-        self.lost: dict[str, str] = {}
         self._found: dict[str, ListedFile | str] = {}
-        self._headers: dict[str, _Header] = {}
+        self._headers: dict[str, tuple[int, dict[str, StoredTensor], dict[str, Shape]] | str] = {}
 
     def of_item(self, item: Item) -> ListedFile | str:
         """Return the file of an item, or the reason why it is not read."""
         if type(item.place) is not str or item.place not in self._found:
             if why := why_outside(item.place):
                 return why
-            found = self._found[item.place] = _file(self.folder, item.place)
-            if isinstance(found, str):
-                self.lost[item.place] = found
+            self._found[item.place] = _file(self.folder, item.place)
         file = self._found[item.place]
         if isinstance(file, str):
             return file
@@ -88,10 +71,7 @@ class _Files:
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize
         file = self.of_item(item)
         if isinstance(file, str):
-            # A damaged file can tell anything as its place.
-            if type(item.place) is not str or item.place not in self.lost:
-                return file
-            return StoredChunk(offsets, sizes, LostFile(str(self.folder / item.place), file), 0, item.nbytes)
+            return file
         if item.nbytes == nbytes:
             # A zip is longer than its tensor.
             return self._in_safetensors(file, item.offset, name, told, dtype)
@@ -103,11 +83,19 @@ class _Files:
         self, file: ListedFile, start: int, name: str, told: ToldChunk, dtype: str
     ) -> StoredChunk | str:
         """Return a chunk of a file that has a header of its own."""
-        header = self._headers.get(file.path) or self._headers.setdefault(file.path, _header(file, start))
-        if header.problem:
-            return header.problem
-        stored = header.tensors.get(name)
-        if stored is None or start != header.start or header.offsets.get(name, told.offsets) != told.offsets:
+        if file.path not in self._headers:
+            try:
+                header = read_header(file, start)
+                tensors = {one.name: one for one in header.tensors}
+                self._headers[file.path] = start, tensors, saved_offsets(header.metadata)
+            except CheckpointError as error:
+                self._headers[file.path] = str(error)
+        found = self._headers[file.path]
+        if isinstance(found, str):
+            return found
+        first, tensors, begins = found
+        stored = tensors.get(name)
+        if stored is None or start != first or begins.get(name, told.offsets) != told.offsets:
             return f"its chunk at {told.offsets} is not in {shown_name(PurePath(file.path).name)}"
         if stored.problem or (stored.dtype, stored.shape) != (dtype, told.sizes):
             why = stored.problem or f"it is {stored.dtype} of shape {stored.shape} there"
@@ -122,14 +110,6 @@ def _file(folder: Place, name: str) -> ListedFile | str:
             return file
     except CheckpointError as error:
         return f"its file is not read: {cut(str(error), MAX_TOLD)}"
-
-
-def _header(file: ListedFile, start: int) -> _Header:
-    try:
-        header = read_header(file, start)
-    except CheckpointError as error:
-        return _Header(start, {}, {}, str(error))
-    return _Header(start, {one.name: one for one in header.tensors}, saved_offsets(header.metadata))
 
 
 def _value(files: _Files, item: Item | None) -> ByteValue:
@@ -149,30 +129,8 @@ def _entry(files: _Files, source: str, name: str, tensor: ToldTensor, told: Told
             problem = problem or made
         else:
             chunks.append(made)
-    lost = [one.file for one in chunks if isinstance(one.file, LostFile)]
-    if lost and len(lost) == len(chunks):
-        problem = problem or lost[0].why
     entry = chunked(name, tensor.shape, tensor.dtype, source, tuple(chunks), problem)
-    are = f"chunks {'lies' if len(lost) == 1 else 'lie'} in files that are not there"
-    note = f"{len(lost):,} of its {len(chunks):,} {are}" if lost and not problem else ""
-    return entry._with_(note=note, wanted_imports=told.wanted) if note or told.wanted else entry
-
-
-def _chunks_of(entry: WeightEntry) -> tuple[StoredChunk, ...]:
-    return entry._source.chunks if isinstance(entry._source, ChunkSource) else ()
-
-
-def _lost(entries: list[WeightEntry], files: _Files) -> Iterator[str]:
-    """Yield a sentence on each lost file and the tensors with chunks in it."""
-    of_file: dict[str, dict[str, None]] = {}
-    for entry in entries if files.lost else ():
-        for chunk in _chunks_of(entry):
-            if isinstance(chunk.file, LostFile):
-                of_file.setdefault(chunk.file.why, {})[entry.name] = None
-    for why in files.lost.values():
-        names = [*of_file.get(why, ())]
-        more = f" and {counted(len(names) - 1, 'more weight')}" if len(names) > 1 else ""
-        yield f"{shown_name(names[0])}{more}: {why}" if names else why
+    return entry._with_(wanted_imports=told.wanted) if told.wanted else entry
 
 
 def _why_unread(tensor: ToldTensor) -> str:
@@ -185,23 +143,29 @@ def _why_unread(tensor: ToldTensor) -> str:
 
 def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) -> list[WeightEntry]:
     """Return the weights; items that overlap give their owners a problem."""
-    items: list[tuple[str, int, int, str | ByteValue]] = [
-        (chunk.file.path, chunk.offset, chunk.nbytes, entry.name)
+    owners: dict[str, str | ByteValue] = {}
+    spans: dict[str, dict[str, tuple[int, int]]] = {}
+    items: list[tuple[ListedFile | None, int, int, str | ByteValue]] = [
+        (chunk.file, chunk.offset, chunk.nbytes, entry.name)
         for entry in entries
-        for chunk in _chunks_of(entry)
-        if chunk.is_item and not isinstance(chunk.file, LostFile)
+        if isinstance(entry._source, ChunkSource)
+        for chunk in entry._source.chunks
+        if chunk.is_item
     ]
-    items += [(one.file.path, one.offset, one.nbytes, one) for one in values.values() if one.file is not None]
+    items += [(one.file, one.offset, one.nbytes, one) for one in values.values()]
+    for file, offset, nbytes, owner in items:
+        if file is not None:
+            key = str(len(owners))
+            owners[key] = owner
+            spans.setdefault(file.path, {})[key] = offset, nbytes
     problems: dict[str, str] = {}
-    path, end = "", 0
-    for at, offset, nbytes, owner in sorted(items, key=lambda item: item[:3]):
-        if at == path and offset < end:
-            problem = f"its item at byte {offset:,} overlaps another one"
+    for of_file in spans.values():
+        for key in overlapping(of_file):
+            owner, said = owners[key], f"its item at byte {of_file[key][0]:,} overlaps another one"
             if isinstance(owner, str):
-                problems.setdefault(owner, problem)
+                problems.setdefault(owner, said)
             else:
-                owner.problem = owner.problem or problem
-        path, end = at, max(end, offset + nbytes) if at == path else offset + nbytes
+                owner.problem = owner.problem or said
     return [one._with_(problem=one.problem or problems[one.name]) if one.name in problems else one for one in entries]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,9 +17,8 @@ from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, why_no_array
-from tensornp.models.entries.source import Called
 from tensornp.models.entries.stored import ReadPlan, StoredSource
-from tensornp.models.files.source_file import Extent, ListedFile, Reader
+from tensornp.models.files.source_file import Extent, ListedFile
 from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.torch_save import read_torch_zip, why_unread
 from tensornp.models.names.quoted import shown_name
@@ -69,39 +68,38 @@ class ChunkSource(StoredSource):
         """Return True: each chunk is read by itself."""
         return True
 
-    def plan(self, called: Called, index: Any) -> ReadPlan:
+    def plan(self, index: Any) -> ReadPlan:
         """Return the plan of `to_numpy`; reads some kB of each item."""
         taken = taken_by(index, self.shape)
-        plans = [self._source(n).plan(called, tuple(map(as_slice, met.own))) for n, met in self._met(taken.ranges)]
+        plans = [self._source(n).plan(tuple(map(as_slice, met.own))) for n, met in self._met(taken.ranges)]
         return ReadPlan(sum(one.nbytes_read for one in plans), sum(one.num_reads for one in plans), taken.shape)
 
-    @contextmanager
-    def reading(self, called: Called, *, is_whole: bool = False) -> Iterator[Called]:
-        """Return the name for messages: there may be more files than can be open."""
-        yield called
+    def reading(self) -> AbstractContextManager[None]:
+        """Open nothing: there may be more files than can be open."""
+        return nullcontext()
 
-    def elements(self, opened: Called, ranges: Ranges) -> Array:
+    def elements(self, opened: None, ranges: Ranges) -> Array:
         """Return the elements in some ranges; those of the only chunk as they are read."""
         if len(self.chunks) == 1:
-            return self._part(opened, 0, ranges)
+            return self._part(0, ranges)
         made = np.empty(tuple(map(len, ranges)), stored_dtype(self.dtype))
-        self._fill(made, opened, ranges)
+        self._fill(made, ranges)
         return made
 
-    def row(self, opened: Called, first: int, count: int) -> Array:
+    def row(self, opened: None, first: int, count: int) -> Array:
         """Return so many elements from one on, in the order of their indices."""
         made = np.empty(count, stored_dtype(self.dtype))
         done = 0
         for box in boxes_of_row(first, count, self.shape):
             sizes = tuple(map(len, box))
             part = made[done : done + math.prod(sizes)]
-            self._fill(part.reshape(sizes), opened, box)
+            self._fill(part.reshape(sizes), box)
             done += part.size
         return made
 
-    def _fill(self, made: Array, opened: Called, ranges: Ranges) -> None:
+    def _fill(self, made: Array, ranges: Ranges) -> None:
         for number, met in self._met(ranges):
-            made[met.wanted] = self._part(opened, number, met.own)
+            made[met.wanted] = self._part(number, met.own)
 
     def _source(self, number: int) -> FileSource:
         """Return the elements of a chunk, whose item is looked into once."""
@@ -109,9 +107,9 @@ class ChunkSource(StoredSource):
             self._sources[number] = self.chunks[number].source(self.dtype)
         return self._sources[number]
 
-    def _part(self, called: Called, number: int, ranges: Ranges) -> Array:
+    def _part(self, number: int, ranges: Ranges) -> Array:
         source = self._source(number)
-        with source.reading(called) as there:
+        with source.reading() as there:
             return source.elements(there, ranges)
 
     @cached_property
@@ -157,23 +155,6 @@ def meet(ranges: Ranges, offsets: Shape, sizes: Shape) -> Met | None:
 
 MAX_BESIDES_NBYTES = 2**20
 """Bytes of the directory and the pickle of a tensor's item, each: there is one tensor in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class LostFile(ListedFile):
-    """A missing file; only reading its bytes raises an error."""
-
-    path: str
-    why: str
-
-    @property
-    def nbytes(self) -> int:
-        """Return 0."""
-        return 0
-
-    def opened(self, *, is_whole: bool = False) -> AbstractContextManager[Reader]:
-        """Raise CheckpointError, which names it."""
-        raise CheckpointError(self.why)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tensornp.models.pickles.reader import Opaque, PickledSet
 from tensornp.models.pickles.torch_pickle import class_of
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
-MAX_LOOKED_INTO = 100
+_MAX_LOOKED_INTO = 100
 """Values that are read when a checkpoint is opened; others are read on request."""
 _MAX_NBYTES = 2**24
 _MAX_DEPTH = 20
@@ -112,9 +112,9 @@ class ByteValues(Mapping[str, Any]):
         """Return the values next to the weights, without those that describe the checkpoint."""
         return {name: self[name] for name in self._stored}
 
-    def problems(self, count: int, lost: Collection[str]) -> Iterator[str]:
-        """Look into the first values, and yield their problems, except for those in lost files."""
-        names = [*islice(self._stored, count)]
+    def problems(self, known: Collection[str]) -> Iterator[str]:
+        """Look into the first values, and yield their problems that are not `known`."""
+        names = [*islice(self._stored, _MAX_LOOKED_INTO)]
         with ExitStack() as stack:
             for file in dict.fromkeys(self._stored[name].file for name in names):
                 if file is not None:
@@ -127,5 +127,5 @@ class ByteValues(Mapping[str, Any]):
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown)
             if value.num_arrays:
                 yield NotListed(arrays_left_out(value.num_arrays, shown))
-            if value.problem and value.problem not in lost:
+            if value.problem and value.problem not in known:
                 yield f"{shown} is not read: {value.problem}"

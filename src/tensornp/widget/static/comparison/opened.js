@@ -6,7 +6,6 @@ import { latest } from "../page/ask.js";
 import { button, element, groupOf, liveRegion } from "../page/elements.js";
 
 const PADDING = 24;
-const WHERE_TITLE = "Shares of the sum of |Δ|²: nearly all is 90% or more of it, most is half of it or more";
 
 export class Opened {
   place = 0;
@@ -21,12 +20,11 @@ export class Opened {
     this.show = latest(() => this.fetch());
     this.root = element("section", "opened-pair tensornp-live");
     this.name = element("span", "pair-name");
-    this.where = element("span", "pair-where");
-    this.where.title = WHERE_TITLE;
+    this.note = element("span", "pair-note");
     this.status = element("span", "said");
     this.live = liveRegion();
     const bar = element("div", "controls");
-    bar.append(this.name, this.ofRow(), this.where, this.status, this.live);
+    bar.append(this.name, this.ofRow(), this.note, this.status, this.live);
     this.node = element("div");
     this.root.append(bar, this.node);
   }
@@ -77,20 +75,13 @@ export class Opened {
     this.name.title = content.title ?? "";
     this.root.setAttribute("aria-label", `Both sides of ${this.name.textContent}`);
     this.fail(content.type === "error" ? content.text : "");
-    this.tellWhere(content.where);
+    this.note.textContent = content.note ?? "";
     if (content.type === "error") return;
     this.navigator = new Navigator(this.ask, content, {
       closed: this.closed,
       seen: () => this.root.scrollIntoView({ block: "nearest" }),
     });
     this.node.append(this.navigator.root);
-    if (!content.isWhereFree || content.where) return;
-    const { text } = await this.ask({ type: "where", row: number }, true);
-    if (number === this.number) this.tellWhere(text);
-  }
-
-  tellWhere(text) {
-    this.where.textContent = text ? `Δ: ${text}` : "";
   }
 
   // Heard as well.
