@@ -18,7 +18,10 @@ def html_of(record: Any) -> str:
 
 
 def pretty(record: Any, printer: Any, cycle: bool) -> None:
-    """Print the text of a record line by line, as its `_repr_pretty_`; a newline in a text would not be counted."""
+    """Print a record line by line, as its `_repr_pretty_`.
+
+    A newline in a text would not be counted.
+    """
     for i, line in enumerate(str(record).split("\n")):
         if i:
             printer.break_()

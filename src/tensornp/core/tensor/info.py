@@ -256,7 +256,10 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
 
 
 def _node_of(t: Any) -> tuple[bool, str | None]:
-    """Return `is_leaf` and the name of `grad_fn`; torch raises on views that were changed in place under no_grad."""
+    """Return `is_leaf` and the name of `grad_fn`.
+
+    torch raises on views that were changed in place under no_grad.
+    """
     try:
         node = t.grad_fn
         return (t.is_leaf, None) if node is None else (False, type(node).__name__)

@@ -212,6 +212,12 @@ _BY_CLASS: tuple[Kind | Refusal, ...] = (
     MASKED,
     DEQUANTIZED,
     Refusal("wrapped", "", lambda t, _: has_own_dispatch(type(t)) and not _is_jagged(t)),
+    # A plain tensor of memory that was never written, which stands for a mask that torch makes when it is used.
+    Refusal(
+        "wrapped",
+        "CausalBias, which is no tensor of values,",
+        lambda t, _: _is_from_torch(t, "CausalBias", "torch.nn.attention"),
+    ),
 )
 _BY_LAYOUT: tuple[Kind | Refusal, ...] = (
     Refusal("wrapped", _FUNC, lambda t, _: torch_private.is_functorch_wrapper(t)),
