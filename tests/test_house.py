@@ -22,8 +22,7 @@ ROOMS = {
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "wording, row_table, readable -> records -> tree, compare, tensors, operators "
     "-> origin, gradients -> findings, names -> recorder -> finish -> follow",
-    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> simple -> views -> view "
-    "-> static_card",
+    "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> renderers -> show",
 }
 """A room imports what is left of it: not what shares its place, between two commas."""
 VERDICT = [SRC / "passes" / f"{name}.py" for name in "records wording origin findings compare tree".split()]
@@ -77,7 +76,7 @@ def names_of(path: Path) -> Names:
             assert node.level == 0, f"{path}: relative import"
             names.imports.update(f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("tensornp."):
-            names.imports.add(node.value)
+            names.imports.add(node.value.replace(":", "."))
         elif isinstance(node, ast.Attribute):
             names.attributes.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

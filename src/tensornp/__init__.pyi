@@ -45,8 +45,8 @@ from .processes.ranks import ranks as ranks
 from .render.pictures.image import Image as Image
 from .render.pictures.image import image as image
 from .render.pictures.plot import plot as plot
-from .render.static_card import Card as Card
-from .render.static_card import card as card
+from .render.show import Card as Card
+from .render.show import card as card
 from .widget.toggle import TensorWidget as TensorWidget
 
 __version__: str

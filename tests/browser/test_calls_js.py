@@ -13,7 +13,7 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from tensornp.passes.records import RAISED, PassRecord, SourceLine
-from tensornp.widget.passes.calls import CallsWidget
+from tensornp.widget.calls import CallsWidget
 
 NAN = transformer(nan_in="layers.3.attn.drop")
 

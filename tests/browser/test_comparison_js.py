@@ -122,30 +122,6 @@ def test_one_row_is_open_at_a_time(compared: Compared) -> None:
     expect(compared.pair).to_have_count(0)
 
 
-def test_nothing_is_cut_in_the_narrowest_page(compared: Compared) -> None:
-    """The shape stands behind the name; words have no heading under the figures; what is to be typed is seen whole."""
-    page = compared.page
-    page.set_viewport_size({"width": 350, "height": 900})
-    compared.settle()
-    table = page.locator("table.tensornp-names")
-    right = table.evaluate("node => node.getBoundingClientRect().right")
-    row = table.locator("tbody > tr").first
-    shape = row.locator("> .tensornp-shape")
-    expect(shape).to_have_text("(40, 30)")
-    name, box = row.locator("> th").first.bounding_box(), shape.bounding_box()
-    assert name and box
-    assert abs(name["y"] - box["y"]) < 4
-    assert box["x"] + box["width"] <= right + 1
-    expect(table.locator("thead .tensornp-what")).to_be_hidden()
-    room = "node => node.clientWidth - 2 * parseFloat(getComputedStyle(node).paddingLeft)"
-    text = """node => {
-      const context = document.createElement('canvas').getContext('2d');
-      context.font = getComputedStyle(node).font;
-      return context.measureText(node.placeholder).width;
-    }"""
-    assert compared.search.evaluate(text) <= compared.search.evaluate(room)
-
-
 def test_what_did_not_move_is_a_line_and_is_found(blank: Page) -> None:
     """A search finds what a line names, and opens it as any other."""
     compared = Compared(blank, same={f"still.{i}.weight": torch.ones(3, 4) for i in range(2)} | {"mask": torch.ones(2)})

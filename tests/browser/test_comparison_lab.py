@@ -30,7 +30,7 @@ def test_a_step_is_seen_in_one_line_and_one_click(lab: Page, server: Server) -> 
     cell = notebook.cell(1)
     expect(cell.get_by_role("searchbox")).to_be_visible()
     first = cell.locator("tbody tr").first
-    expect(first).to_contain_text("up to")
+    expect(first).to_contain_text("{0..5}.2.weight × 6")
     first.get_by_role("button").click()
     pair = cell.locator(".tensornp-opened-pair")
     expect(pair.get_by_role("group", name="Side").get_by_role("button")).to_have_text(["before", "after", "Δ"])

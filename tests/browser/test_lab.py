@@ -158,40 +158,6 @@ def test_cards_values_and_trees_are_legible_in_light_and_dark(lab: Page, server:
         assert not found.violations_count, found.generate_report()
 
 
-def test_a_toggle_says_when_the_kernel_is_busy_and_when_it_is_gone(page: Page, server: Server) -> None:
-    """No click is lost to a running cell; after a restart, toggles in a card and alone say what brings them back."""
-    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
-    server.write("kernel.ipynb", [LOAD, "import tensornp as tnp\ntnp.TensorWidget(torch.ones(2))", SHOW_W, wait])
-    # With subshells, ipykernel may answer in another thread, without a wait.
-    notebook = Notebook(page, server, "kernel.ipynb", subshells=False)
-    for index in (0, 1, 2):
-        notebook.run_cell(index)
-    toggles = [notebook.cell(1), notebook.cell(2)]
-    for toggle in toggles:
-        expect(toggle.get_by_role("radio", name="view")).to_be_checked()
-    notebook.start_cell(3)
-    for toggle in toggles:
-        toggle.get_by_role("radio", name="copy").click()
-    expect(notebook.status()).to_have_text([re.compile("waiting for the kernel|has not answered yet")] * 2)
-    (server.root / "go").touch()
-    for toggle in toggles:
-        expect(toggle.get_by_text(re.compile("^array: copy, ")).filter(visible=True)).to_be_visible()
-    expect(notebook.status()).to_have_text(["", ""])
-
-    notebook.restart_kernel()
-    expect(notebook.status()).to_have_text([re.compile("run the cell again")] * 2)
-    for toggle in toggles:
-        for control in (
-            toggle.get_by_role("radiogroup").locator("xpath=..").locator("input, button.tensornp-button").all()
-        ):
-            expect(control).to_be_disabled()
-    server.wait_for_kernel(notebook.name)
-    notebook.run_all()
-    for toggle in toggles:
-        toggle.get_by_role("radio", name="copy").click()
-        expect(toggle.get_by_text(re.compile("^array: copy, ")).filter(visible=True)).to_be_visible()
-
-
 def test_keys_pressed_in_the_toggle_are_no_notebook_commands(lab: Page, server: Server) -> None:
     """Letters that would cut, insert or retype cells stay in the toggle, from a radio and the name."""
     server.write("keys.ipynb", [LOAD, SHOW_W])

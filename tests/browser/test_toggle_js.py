@@ -115,28 +115,6 @@ def test_the_card_follows_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
     expect(face.locator("details")).to_have_attribute("open", "")
 
 
-def test_a_refused_choice_goes_back_and_says_why(toggle: MakeToggle) -> None:
-    """What the kernel answers counts, not what was clicked."""
-    shown = toggle(held=lambda: None)
-    shown.radio("share").click()
-    shown.answer()
-    expect(shown.radio("view")).to_be_checked()
-    expect(shown.status).to_have_text("the tensor of this card is gone; show it again")
-
-
-def test_a_mode_that_cannot_be_is_disabled_and_its_title_says_why(toggle: MakeToggle) -> None:
-    """The reason stands where the pointer rests, and neither pointer nor keys reach the mode."""
-    shown = toggle(torch.zeros(2, dtype=torch.bfloat16))
-    view = shown.page.locator("label", has_text="view")
-    expect(shown.radio("view")).to_be_disabled()
-    expect(view).to_have_attribute("title", re.compile("NumPy has no bfloat16"))
-    expect(shown.radio("copy")).to_be_checked()
-    view.click(force=True)
-    shown.radio("copy").press("ArrowRight")
-    expect(shown.radio("share")).to_be_checked()
-    assert [one["mode"] for one in shown.sent()] == ["share"]
-
-
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
     """The button says Overwrite for the very name that the kernel asked about, and for no other."""
     shown = toggle()
@@ -158,22 +136,6 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
     assert shown.bound["taken"].tolist() == [0, 0]
     expect(shown.status).to_have_text("bound to taken (view)")
     expect(bind).to_have_accessible_name("Bind")
-
-
-def test_it_says_that_it_waits_only_while_the_kernel_is_slow(toggle: MakeToggle) -> None:
-    """A kernel that answers at once is never waited for; one that is late is, until it answers."""
-    shown = toggle()
-    stop_clock(shown.page)
-    shown.radio("copy").click()
-    shown.answer()
-    shown.page.clock.run_for(10_000)
-    expect(shown.status).to_have_text("")
-    shown.radio("share").click()
-    expect(shown.status).to_have_text("")
-    shown.page.clock.run_for(1_000)
-    expect(shown.status).to_have_text("waiting for the kernel …")
-    shown.answer()
-    expect(shown.status).to_have_text("")
 
 
 def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(toggle: MakeToggle) -> None:
@@ -248,25 +210,6 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle) -> None:
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 
-def test_the_code_is_copied_and_to_select_it_does_not_fold_it(toggle: MakeToggle) -> None:
-    """By the button, also by keyboard, and by hand."""
-    shown = toggle(torch.zeros(5, 5))
-    shown.page.evaluate("navigator.clipboard = undefined; document.execCommand = () => (window.copied = true)")
-    summary, code = shown.page.locator("#output summary"), shown.page.locator("#output details code")
-    button = shown.page.get_by_role("button", name="Copy the code")
-    expect(button).to_be_hidden()
-    summary.click()
-    button.focus()
-    shown.page.keyboard.press("Enter")
-    expect(button).to_have_text("copied")
-    expect(button).to_be_focused()
-    expect(button.locator("svg")).to_be_visible()
-    assert code.inner_text() == "a = t.numpy(); a.flags.writeable = False"
-    code.click(click_count=2)
-    assert shown.page.evaluate("getSelection().toString()").strip()
-    expect(shown.page.locator("#output details")).to_have_attribute("open", "")
-
-
 def test_nan_is_a_badge_that_leads_there(toggle: MakeToggle) -> None:
     """A static card has the badge as text; the window opens at the element, and closes to its button."""
     odd = torch.rand(3, 3)
@@ -284,22 +227,6 @@ def test_nan_is_a_badge_that_leads_there(toggle: MakeToggle) -> None:
     shown.page.get_by_role("button", name="Close the grid").click()
     expect(values).to_be_focused()
     expect(shown.page.get_by_role("grid")).to_have_count(0)
-
-
-def test_figures_that_the_card_does_not_tell_are_read_when_asked_for(toggle: MakeToggle) -> None:
-    """The button goes when they are there, and its focus goes to the next one."""
-    shown = toggle(torch.ones(2000, 1000))
-    stats = shown.page.get_by_role("button", name="Statistics")
-    stats.click()
-    shown.answer()
-    end = 600
-    while shown.widget.progress is not None and end:
-        shown.page.wait_for_timeout(20)
-        end -= 1
-    shown.sync()
-    expect(stats).to_be_hidden()
-    expect(shown.page.get_by_role("button", name="Values")).to_be_focused()
-    expect(shown.page.locator("#output .tensornp-face")).to_contain_text("all 1")
 
 
 def test_nothing_jumps_when_the_toggle_comes_or_a_mode_is_chosen(toggle: MakeToggle) -> None:

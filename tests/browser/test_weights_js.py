@@ -13,7 +13,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
-from browser.announced import Announced
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
@@ -191,24 +190,6 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
 
 
-def test_a_narrow_page_has_fewer_columns_and_cuts_names(tree: MakeTree) -> None:
-    """The sorted column stays; the title has the whole name."""
-    name = f"layer.{'x' * 60}.0"
-    shown = tree({name: torch.full((2,), 2.0), f"layer.{'y' * 60}.1": torch.ones(3), "b": torch.ones(2).half()})
-    shown.page.set_viewport_size({"width": 520, "height": 800})
-    shown.scan()
-    shown.page.evaluate("document.querySelector('[name=std]').click()")
-    shown.settle()
-    heads = shown.grid.locator("thead th:visible")
-    assert heads.all_text_contents() == ["name", "shape", "dtype", "norm", "std"]
-    assert shown.grid.evaluate("node => node.parentNode.scrollWidth <= node.parentNode.clientWidth")
-    text = shown.grid.locator(".tensornp-name-text").first
-    assert text.evaluate("node => node.scrollWidth > node.clientWidth")
-    assert "x" * 60 in (shown.grid.locator("tbody tr[data-number]").first.get_attribute("title") or "")
-    shown.page.set_viewport_size({"width": 1600, "height": 800})
-    expect(shown.grid.locator("thead th", has_text="zeros")).to_be_visible()
-
-
 def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
     """Neither a branch nor a panel, nor one that is open above it."""
     shown = tree(
@@ -231,26 +212,6 @@ def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
         after = rows.nth(at).bounding_box()
         assert before and after and before["x"] == after["x"]
         assert after["y"] <= before["y"]
-
-
-def test_an_open_panel_keeps_its_state_under_its_row(tree: MakeTree) -> None:
-    """As a scan ends and as rows are folded and sorted; its focus stays."""
-    shown = tree({f"w{i}.{'ab'[i % 2]}": torch.ones(3 + i) for i in range(6)})
-    shown.search.fill("w")
-    shown.settle()
-    shown.grid.locator("tbody tr").nth(2).click()
-    shown.settle()
-    name = shown.page.get_by_label("Name for the array")
-    name.fill("kept")
-    shown.set("findings", [])
-    shown.page.evaluate("document.querySelector('[name=elements]').click()")
-    shown.settle()
-    expect(name).to_have_value("kept")
-    expect(name).to_be_focused()
-    expect(shown.page.locator("tr.tensornp-opened + .tensornp-panel-row")).to_have_count(1)
-    shown.search.fill("w5")
-    shown.settle()
-    expect(shown.page.locator(".tensornp-weight")).to_have_count(0)
 
 
 def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
@@ -317,30 +278,6 @@ def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: 
     assert len(shown.names()) > 2
 
 
-def test_a_scan_answers_above_the_tree_and_in_one_line_of_it(tree: MakeTree) -> None:
-    """The alarm is amber in both places, and no click on it is one on its line; what is no alarm is not."""
-    model = net()
-    with torch.no_grad():
-        model[3][0].weight[1, 2] = torch.nan
-    shown = tree(model, css=LAB_DARK)
-    shown.scan()
-    found, alarms = shown.page.locator(".tensornp-found"), shown.page.locator(".tensornp-weights .tensornp-alarm")
-    assert found.evaluate("node => node.compareDocumentPosition(document.querySelector('.tensornp-tree'))") == 4
-    expect(alarms).to_have_text(["1 weight has NaN", "1 NaN in 3"])
-    for alarm in alarms.all():
-        expect(alarm).to_have_css("background-color", "rgba(217, 119, 6, 0.28)")
-    expect(found).to_contain_text("constant, as initialized")
-    quiet = found.locator(".tensornp-finding").last
-    expect(quiet).not_to_have_css("color", alarms.first.evaluate("node => getComputedStyle(node).color"))
-    shown.grid.get_by_role("button", name="1 NaN in 3").click()
-    shown.settle()
-    expect(shown.page.locator(".tensornp-panel-name")).to_have_text("3.0.weight")
-    assert Axe().run(shown.page, options={"runOnly": ["wcag2a", "wcag2aa"]}).violations_count == 0
-    shown.page.get_by_role("button", name="1 weight has NaN: 3.0.weight").press("Enter")
-    shown.settle()
-    expect(shown.page.get_by_role("tab", name="Values", selected=True)).to_be_visible()
-
-
 def test_only_the_name_that_was_asked_for_is_overwritten(tree: MakeTree) -> None:
     """Another text in the field takes the offer back."""
     shown = tree(net())
@@ -364,20 +301,6 @@ def test_only_the_name_that_was_asked_for_is_overwritten(tree: MakeTree) -> None
     overwrite.click()
     assert (shown.sent()[0]["name"], shown.sent()[0]["overwrite"]) == ("other", True)
     expect(field).to_be_focused()
-
-
-def test_what_cannot_be_opened_says_so_and_can_be_closed(tree: MakeTree) -> None:
-    """By mouse too."""
-    shown = tree(net())
-
-    shown.is_gone = True
-    shown.search.fill("12.weight")
-    shown.settle()
-    shown.press("ArrowDown", "Enter")
-    card = shown.page.locator(".tensornp-weight")
-    expect(card).to_contain_text("12.weight is gone")
-    card.get_by_role("button", name="close").click()
-    expect(card).to_be_hidden()
 
 
 def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
@@ -422,35 +345,6 @@ def test_it_is_legible_and_accessible(tree: MakeTree) -> None:
     assert shown.nameless_rows() == []
     texts = shown.page.locator(".tensornp-weights :is(td, th, button, pre, .tensornp-said, .tensornp-fact span)")
     assert illegible(texts.filter(visible=True)) == []
-
-
-def test_what_changes_is_announced_once(tree: MakeTree) -> None:
-    """How many lines are listed where that is another number, what is opened, what a scan has found."""
-    shown = tree(net())
-    announced = Announced(shown.page)
-    shown.search.fill("weight")
-    shown.settle()
-    listed = "25 of 85 weights · 248 elements · 992 bytes"
-    assert announced() == [listed]
-    shown.search.fill("weigh")
-    shown.settle()
-    for _ in range(2):
-        shown.page.get_by_role("button", name="bytes").click()
-        shown.settle()
-    assert announced() == []
-    shown.row("0.0.weight").click()
-    shown.settle()
-    assert announced() == ["0.0.weight is shown"]
-    shown.scan()
-    (found,) = announced()
-    assert found.startswith("25 weights · 0 findings")
-    shown.search.fill("/(/")
-    shown.settle()
-    shown.search.fill("weight")
-    shown.settle()
-    problem, again = announced()
-    assert "is not a regular expression" in problem
-    assert again == listed
 
 
 def test_without_a_kernel_it_says_so_and_leaves_nothing(tree: MakeTree) -> None:

@@ -15,7 +15,7 @@ from IPython.core.formatters import DisplayFormatter
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.render.views import VIEWS
+from tensornp.render.renderers import RENDERERS
 
 
 @pytest.mark.parametrize("obj", [torch.zeros(5, 5), {"a": torch.zeros(2), "n": 3}, torch.nn.Linear(2, 2)], ids=type)
@@ -169,15 +169,13 @@ def test_the_card_of_an_array_runs_nothing_of_its_own():
         assert "division by zero" in tnp.card(np.ones(2)).text
 
 
-def test_what_has_a_view_is_rendered_by_what_is_there():
-    """Each path of the table leads to a class and to a function; but a tensor's card, which has two."""
-    for path, view in VIEWS.items():
+def test_each_renderer_is_there():
+    """Each class of the table exists, and each function."""
+    for path, renderer in RENDERERS.items():
         module, _, name = path.rpartition(".")
         assert isinstance(getattr(import_module(module), name), type)
-        assert view.document or name == "TensorSummary"
-        for named in [*([f"{view.document}_document"] if view.document else []), *filter(None, [view.summarize])]:
-            module, _, name = named.rpartition(".")
-            assert callable(getattr(import_module(module), name)), named
+        module, _, name = renderer.partition(":")
+        assert not name or callable(getattr(import_module(module), name))
 
 
 def test_rows_of_arrays_run_nothing_of_theirs():
@@ -186,25 +184,6 @@ def test_rows_of_arrays_run_nothing_of_theirs():
     masked = tnp.card({"m": np.ma.MaskedArray([1, 2], mask=[True, False])}).text
     assert masked.endswith("--, 2")
     assert tnp.card([]).text.count("\n") == 0
-
-
-class _Unmade(torch.nn.Module):
-    def __init__(self) -> None:
-        pass
-
-
-def test_a_module_has_a_card_wherever_its_weights_are():
-    """Held by TorchScript as constants, or nowhere, as in a class that has not called its base."""
-    frozen = torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3).eval()))
-    for module in (_Unmade(), torch.nn.ReLU(), frozen):
-        assert tnp.card(module).text.startswith(f"{type(module).__name__} · 0 weights")
-
-
-def test_a_parameter_that_is_no_tensor_is_said_to_be_none():
-    """In no words of a function that nobody has called."""
-    module = torch.nn.Linear(2, 2)
-    module._parameters["x"] = 5
-    assert "no values: it is an int, and no tensor" in tnp.card(module).text
 
 
 def test_it_is_saved_as_a_page_that_stands_alone_or_as_its_text(tmp_path):
@@ -218,21 +197,3 @@ def test_it_is_saved_as_a_page_that_stands_alone_or_as_its_text(tmp_path):
     assert card.html in page
     assert "http" not in page.replace(card.html, "")
     assert (tmp_path / "card.TXT").read_bytes().decode("utf-8").splitlines() == card.text.splitlines()
-
-
-def test_where_it_cannot_be_saved_the_error_says_why(tmp_path):
-    """And no file is left."""
-    card = tnp.card(torch.ones(2))
-    for name in ("card.png", "card"):
-        with pytest.raises(tnp.BadRequestError, match=f"saved as .html, .htm or .txt, not '{name}'"):
-            card.save(tmp_path / name)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        card.save(tmp_path / "nowhere" / "card.html")
-    assert not list(tmp_path.iterdir())
-
-
-def test_it_has_one_bundle_for_what_asks_for_all_forms_at_once():
-    """Whatever is asked for: what needs less takes its part."""
-    card = tnp.card(torch.ones(2))
-    assert card._repr_mimebundle_() == {"text/plain": card.text, "text/html": card.html}
-    assert set(card._repr_mimebundle_(include=None, exclude=None)) == {"text/plain", "text/html"}

@@ -12,8 +12,8 @@ from built_passes import Built, Run, transformer, value
 from tree_rows import rows_of
 
 from tensornp.passes.records import PassRecord
-from tensornp.widget.passes.calls import CallsWidget
-from tensornp.widget.tree import NONSENSE
+from tensornp.widget.calls import CallsWidget
+from tensornp.widget.values import NONSENSE
 
 
 class Shown:

@@ -36,22 +36,13 @@ def test_what_is_imported_comes_first_and_once(folder):
     )
 
 
-@pytest.mark.parametrize(("modules", "said"), [
-    ({"a": 'import { b } from "./b.js";\n', "b": 'import { a } from "./a.js";\nexport const b = 1;\n'},
-     "a.js imports b.js imports a.js"),
-    ({"a": 'import { b, x } from "./b.js";\n', "b": "export const b = 1;\nconst x = 2;\n"},
-     "a.js imports x, which b.js does not export"),
-    ({"a": 'import { b } from "./b.js";\nconst own = 1;\n', "b": "export const b = 1;\nlet own = 2;\n"},
-     "both declare own"),
-    ({"a": 'import * as b from "./b.js";\n', "b": ""}, "a form that is not taken: import *"),
-    ({"a": 'import b from "./b.js";\n', "b": ""}, "a form that is not taken: import b"),
-    ({"a": 'import { b } from "package";\n'}, "a form that is not taken"),
-    ({"a": "const b = 1;\nexport { b };\n"}, "a form that is not taken: export {"),
-])  # fmt: skip
-def test_other_forms_are_refused(folder, modules, said):
+@pytest.mark.parametrize(
+    "text", ['import * as b from "./b.js";\n', 'import { b } from "package";\n', "export { b };\n"]
+)
+def test_other_forms_are_refused(folder, text):
     """Before a page sees them."""
-    with pytest.raises(ValueError, match=re.escape(said)):
-        joined(folder(**modules))
+    with pytest.raises(ValueError, match="must import and export by name"):
+        joined(folder(a=text, b=""))
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -123,18 +121,6 @@ def test_one_toggle_comes_unasked_and_moves_from_card_to_card(kernel):
     assert not any(WIDGET in data for data in kernel.shown.values())
 
 
-@pytest.mark.slow
-def test_whoever_only_asks_for_a_representation_gets_no_toggle(kernel):
-    """A variable inspector formats what nobody sees; the toggle stays at the card that was shown."""
-    kernel.run("w = torch.zeros(3)\nv = torch.ones(2)\nw")
-    ((comm, state),) = kernel.toggles().items()
-    kernel.run("_ = get_ipython().display_formatter.format(v)")
-    kernel.run("%%capture\ndisplay(v)")
-    assert kernel.comms[comm]["anchor"] == state["anchor"]
-    kernel.run("display(v)\nget_ipython().display_formatter.format(w)\nNone")
-    assert kernel.comms[comm]["suggestion"] == "v_np"
-
-
 def test_a_click_changes_the_mode_in_the_kernel_and_a_name_is_bound(kernel):
     """What the page sends arrives; each mode's array does what it says."""
     kernel.run("w = torch.zeros(3)\nw")
@@ -164,18 +150,6 @@ def test_the_values_open_in_the_same_part_and_nonsense_is_not_answered(kernel):
     assert kernel.answers == []
 
 
-def test_what_is_shown_is_what_bind_binds(kernel):
-    """bfloat16 prints its own dtype in share mode, and the values as they are when the name is bound."""
-    (card,) = kernel.run("w = torch.ones(2).bfloat16()\nw")
-    (comm,) = kernel.toggles()
-    assert "dtype=float32" in card["text/plain"]
-    kernel.run("w[0] = 3")
-    for mode in ("share", "copy"):
-        kernel.ask(comm, "choose", mode=mode)
-        kernel.ask(comm, "bind", name=f"{mode}d")
-        assert html.escape(kernel.value(f"{mode}d")) in kernel.comms[comm]["html"]
-
-
 @pytest.mark.slow
 def test_widget_never_and_always(kernel):
     """never shows none; always gives each living card one comm, until its cell runs again."""
@@ -191,20 +165,6 @@ def test_widget_never_and_always(kernel):
     kernel.run("display(a)\nb", cell_id="two")
     assert len(kernel.toggles()) == 4
     kernel.run("%config TensorDisplay.widget = 'auto'")
-
-
-NONSENSE = ({"method": "update", "state": 3}, {"method": "update", "state": [[]]}, {"method": "update"}, {"method": 5},
-            {"method": "update", "state": {"mode": [1], "x": {}}, "buffer_paths": [["a"]]}, {"state": None}, [], "text",
-            {"method": "custom"}, {"method": "custom", "content": {"type": "bind", "id": []}})  # fmt: skip
-
-
-def test_nonsense_in_a_message_of_the_page_raises_nothing(kernel):
-    """Nothing is printed under any cell, and the toggle goes on."""
-    kernel.run("w = torch.zeros(3)\nw")
-    (comm,) = kernel.toggles()
-    for data in NONSENSE:
-        assert kernel.send(comm, data) == []
-    assert kernel.ask(comm, "choose", mode="copy")["mode"] == "copy"
 
 
 @pytest.mark.slow
@@ -230,47 +190,6 @@ def test_statistics_run_while_the_kernel_runs_cells(kernel):
         kernel.run("import time; time.sleep(0.05)")
     card = kernel.toggles()[comm]["html"]
     assert "finite: all 1" in card and "1 NaN" in card
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="the signal of Ctrl-C")
-def test_ctrl_c_ends_a_loop_of_statistics_and_leaves_nothing_locked(kernel):
-    """KeyboardInterrupt as everywhere; the gate is open, and no thread goes on."""
-    kernel.run("import threading, time, torch, tensornp as tnp; wide = torch.ones(2**23)")
-    kernel.client.execute("print('begun', flush=True)\nwhile True: tnp.stats(wide)")
-    while True:
-        message = kernel.client.get_iopub_msg(timeout=TIMEOUT_S)
-        if message["msg_type"] == "stream":
-            kernel.manager.interrupt_kernel()
-        if message["msg_type"] == "error":
-            assert message["content"]["ename"] == "KeyboardInterrupt"
-        is_idle = message["content"].get("execution_state") == "idle"
-        if is_idle and message["parent_header"]["msg_type"] == "execute_request":
-            break
-    assert kernel.value("tnp.stats(wide).mean") == "1.0"
-
-
-@pytest.mark.slow
-def test_the_bar_of_a_scan_leaves_nothing_in_the_cell(kernel):
-    """Neither when all was read, nor when it was interrupted: it is written to stderr."""
-    kernel.run("import torch, tensornp as tnp\nfrom tensornp.models.scan import progress, run as scan")
-    kernel.run("scan._TOLD_EVERY_S = 0.0")
-    kernel.run("w = tnp.weights({str(i): torch.ones(1000) for i in range(9)})")
-    interrupt = """
-add, num = scan._Told.add, [0]
-def interrupted(*given):
-    add(*given)
-    num[0] += 1
-    if num[0] == 4:
-        raise KeyboardInterrupt
-scan._Told.add = interrupted
-"""
-    try:
-        for line, num_read in (("", 9), (interrupt, 4)):
-            assert kernel.run(f"{line}\nprogress._DELAY_S = -1.0\ntable = w.scan()") == []
-            assert kernel.value("len(table)") == str(num_read)
-    finally:
-        kernel.run("progress._DELAY_S = 1.0\nscan._Told.add = add")
 
 
 ASK = """

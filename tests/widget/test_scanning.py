@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from typing import Any
 
@@ -43,15 +42,6 @@ def large() -> torch.Tensor:
     return t
 
 
-def test_what_the_card_does_not_tell_is_offered(large):
-    """Not for what the card tells, where it is turned off, or where there is nothing."""
-    assert tnp.TensorWidget(large).progress == -1
-    assert tnp.TensorWidget(large[:10]).progress is None
-    assert TensorWidget(large, options=DisplayOptions(stats="off")).progress is None
-    assert tnp.TensorWidget(torch.zeros(3, device="meta")).progress is None
-    assert tnp.TensorWidget(torch.zeros(0, 3)).progress is None
-
-
 def test_the_figures_come_from_a_thread_and_change_nothing(large):
     """The kernel answers meanwhile; the tensor is as it was."""
     card = tnp.TensorWidget(large)
@@ -80,16 +70,6 @@ def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch)
     wait_for(lambda: card.progress == -1)
     assert 0 < told[1] < 1
     assert "partial: " in card.html
-
-
-def test_a_card_that_moves_on_forgets_the_scan(large, monkeypatch):
-    """What comes late is shown nowhere."""
-    threads = threading.active_count()
-    card = tnp.TensorWidget(large)
-    ask(card, "stats")
-    card.rest()
-    wait_for(lambda: threading.active_count() <= threads)
-    assert "mean" not in card.html and card.progress is None
 
 
 def test_a_card_has_its_figures_at_once(large):

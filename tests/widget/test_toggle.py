@@ -13,7 +13,6 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.memory.identity import TensorReference
-from tensornp.core.summary.options import DisplayOptions
 from tensornp.widget.toggle import TensorWidget
 
 
@@ -84,12 +83,6 @@ def test_a_page_sets_no_trait():
     assert len(own) <= 7
 
 
-@pytest.mark.parametrize("content", [None, 3, {}, {"type": "bind"}, {"type": "bind", "name": 5}, {"type": []}])
-def test_odd_messages_do_no_harm(content):
-    """The browser may send anything."""
-    tnp.TensorWidget(torch.ones(2))._receive(None, content, [])
-
-
 def test_a_pinned_card_keeps_its_tensor_until_it_is_closed():
     """`tnp.TensorWidget(x + 1)` would otherwise be gone at once."""
     t = torch.ones(2)
@@ -143,21 +136,3 @@ def test_the_bundle_is_complete_where_no_widget_can_be_shown():
     data, _ = tnp.TensorWidget(torch.ones(2))._repr_mimebundle_()
     assert "array([1., 1.], dtype=float32)" in data["text/html"]
     assert "array([1., 1.], dtype=float32)" in data["text/plain"]
-
-
-def test_a_tensor_without_values_has_a_card_too():
-    """All modes are disabled, each with the reason."""
-    card = tnp.TensorWidget(torch.ones(2, device="meta"))
-    assert not any(choice["enabled"] for choice in card.choices)
-    assert all("meta tensor" in choice["title"] for choice in card.choices)
-
-
-def test_a_card_starts_in_the_mode_of_the_options():
-    """`TensorDisplay.mode` reaches the widget."""
-    assert TensorWidget(torch.ones(2), options=DisplayOptions(mode="share")).mode == "share"
-
-
-def test_view_takes_a_tensor():
-    """One sentence for anything else."""
-    with pytest.raises(tnp.NotATensorError):
-        tnp.TensorWidget([1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +14,8 @@ from safetensors.torch import save_file
 from tree_rows import rows_of
 
 import tensornp as tnp
-from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.live.refind import released
-from tensornp.models.module_view import module_view
-from tensornp.widget.tree import MAX_LISTED, MAX_ROWS
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -123,20 +119,6 @@ def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
     opened = [row["id"] for row in first[:2]]
     assert page.names(opened=opened) == ["{0..11}", "0", "weight", "bias", "1", "12.weight"]
     assert page.reached == []
-
-
-def test_a_weight_is_revealed_in_whatever_is_closed(shown):
-    """Also one of more siblings than there are rows for."""
-    page = shown(net())
-    number = [*page.explorer].index("7.1.bias")
-    rows = page.rows(opened=[], reveal=number)
-    assert [row["name"] for row in rows if row["open"]] == ["{0..11}", "1", "bias"]
-    assert sum(row["number"] == number for row in rows) == 1
-    page = shown({f"{i}.w": torch.ones(1) for i in range(1000)})
-    (fold,) = page.rows()
-    assert len(page.rows(parent=fold["id"])) == MAX_ROWS + 1
-    *rows, last, more = page.rows(reveal=998)
-    assert (len(rows), last["number"], more["more"]) == (MAX_ROWS + 1, 998, "… 500 more; search for them")
 
 
 def test_a_list_is_searched_filtered_and_sorted(shown):
@@ -262,18 +244,6 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     assert page.widget.scanned.endswith(" · another thread runs a backward: gradients were not read")
 
 
-def test_what_was_not_read_is_said_until_a_scan_has_read_it(shown):
-    """Silence looks like a verdict; of a module that was looked at whole, it is one."""
-    page = shown({"a": torch.ones(2), "b": torch.zeros(0)})
-    assert [one["text"] for one in page.widget.findings] == ["values not read yet; Scan looks for NaN"]
-    page.scan()
-    assert "not read yet" not in str(page.widget.findings)
-    assert shown({"b": torch.zeros(0)}).widget.findings == []
-    looked_at = shown(net())
-    looked_at.widget.tell(module_view(net(), DisplayOptions()))
-    assert looked_at.widget.findings == []
-
-
 def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):
     """However many others have something more serious; and one that is opened says what it equals."""
     page = shown({**{f"c{i}": torch.full((2,), 3.0 + i) for i in range(5)}, "a": torch.ones(3).cumsum(0),
@@ -358,28 +328,6 @@ def test_an_array_is_bound_to_a_name(shown):
     assert overwrite is False
 
 
-def test_the_tree_answers_while_a_weight_is_bound(shown):
-    """What is bound may be large, and is told when it is there; each name is bound, in order."""
-    begun, go_on = threading.Event(), threading.Event()
-    bound: list[str] = []
-
-    def bind(name: str, make: Any, overwrite: bool) -> None:
-        begun.set()
-        assert go_on.wait(60)
-        bound.append(name)
-
-    page = shown(net(), binder=bind)
-    for number, name in enumerate("abc"):
-        page.widget._receive(None, {"type": "bind", "page": "p", "number": number, "weight": 0, "name": name}, [])
-    assert begun.wait(60)
-    assert page.ask("rows")["type"] == "rows"
-    assert bound == []
-    go_on.set()
-    page.wait(lambda: len(page.answers) == 4)
-    assert bound == ["a", "b", "c"]
-    assert [answer["type"] for answer in page.answers[1:]] == ["bound"] * 3
-
-
 @pytest.mark.parametrize(
     "request_",
     [
@@ -409,11 +357,3 @@ def test_nonsense_is_answered_by_a_sentence(shown, request_):
     kind = request_.pop("type")
     assert page.ask(kind, **request_)["type"] == "error"
     assert page.names()[0] == "{0..11}"
-
-
-def test_never_more_rows_than_a_page_holds(shown):
-    """The last row counts the others."""
-    page = shown({f"w{i}": torch.ones(1) for i in range(700)})
-    for request, num in (({}, MAX_ROWS), ({"search": "w"}, MAX_LISTED)):
-        *rows, more = page.rows(**request)
-        assert (len(rows), more) == (num, {"more": f"… {700 - num} more; search for them"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tensornp.fronts.marimo.running import runs_in_notebook
+from tensornp.fronts.marimo.shown import runs_in_notebook
 
 
 def install() -> None:

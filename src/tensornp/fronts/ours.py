@@ -1,49 +1,45 @@
-"""The objects that tensornp displays: tensors, records and containers of tensors."""
+"""Choose the objects that tensornp displays, and summarize them in programs without IPython."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
-from tensornp.render.views import view_of
+from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.render.renderers import renderer_of
 
 MAX_SEARCHED = 10_000
-"""Leaves among which a container's first tensor is looked for."""
+"""Items of a container that are searched for a tensor."""
 _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_repr_pretty_", "_repr_markdown_")
 
 
 def is_ours(obj: Any, has_other_display: Callable[[type], bool]) -> bool:
     """Return whether `obj` is a tensor, a record, a module, or a container of tensors.
 
-    `has_other_display` tells of the class of what may have tensors inside whether somebody else shows it.
+    `has_other_display` says whether another library displays a class that may hold tensors.
     """
     if stands_for_tensor(obj):
         return True
-    if view_of(obj) is not None:
+    if renderer_of(obj) is not None:
         return not (isinstance(obj, list) and has_other_display(type(obj)))
-    if "torch" not in sys.modules:
+    if "torch" not in sys.modules or has_other_display(type(obj)):
         return False
     from tensornp.core.tensor.containers import is_container, leaves
 
-    if holds_tensors(obj):
-        return not has_other_display(type(obj))
-    if not is_container(obj) or has_other_display(type(obj)):
-        return False
     try:
-        return any(stands_for_tensor(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
+        return holds_tensors(obj) or (
+            is_container(obj) and any(stands_for_tensor(leaf) for _, leaf in islice(leaves(obj), MAX_SEARCHED))
+        )
     except Exception:
-        # A container whose iteration raises is left to the front end.
+        # A container whose iteration raises, or a module without a call of Module.__init__.
         return False
 
 
 def has_own_display(cls: type) -> bool:
-    """Return whether a class that is no plain container displays itself.
-
-    A TensorDict does, and its values are no part of that.
-    """
-
+    """Return whether a class other than plain containers displays itself, such as a TensorDict."""
     if any(issubclass(cls, base) for base in (list, tuple, dict)):
         return False
     bases = cls.__mro__[:-1]
@@ -52,7 +48,7 @@ def has_own_display(cls: type) -> bool:
 
 
 def is_met_tensor(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, without importing torch, which a program need not have."""
+    """Return whether `obj` is a tensor, without an import of torch."""
     if not hasattr(sys.modules.get("torch"), "Tensor"):
         return False
     from tensornp.core.lowlevel.attributes import is_tensor
@@ -61,7 +57,7 @@ def is_met_tensor(obj: Any) -> bool:
 
 
 def stands_for_tensor(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, or stands for one; torch is not imported for it."""
+    """Return whether `obj` is a tensor or stands for one, without an import of torch."""
     if not hasattr(sys.modules.get("torch"), "Tensor"):
         return False
     from tensornp.core.tensor.stand_ins import is_tensor_like
@@ -70,32 +66,45 @@ def stands_for_tensor(obj: Any) -> bool:
 
 
 def unshown_text(obj: Any, reason: str) -> str | None:
-    """Return what is left to print of a tensor, whose own `__repr__` could end the process.
-
-    None of anything else.
-    """
-    if not is_met_tensor(obj):
-        return None
-
-    return f"{type(obj).__name__} (not shown: {reason})"
+    """Return a text for a tensor, whose `__repr__` could crash the process; None for other objects."""
+    return f"{type(obj).__name__} (not shown: {reason})" if is_met_tensor(obj) else None
 
 
 def holds_tensors(obj: Any) -> bool:
-    """Return whether `obj` is a module that holds parameters, buffers or packed weights."""
+    """Return whether `obj` is a module with parameters, buffers or packed weights."""
+    from torch import ScriptObject, Tensor
     from torch.nn import Module
 
-    try:
-        return issubclass(type(obj), Module) and any(map(_holds_tensors, Module.modules(obj)))
-    except Exception:
-        # Module.__init__ was not called, or a table of members is not a table.
-        return False
+    def has_any(module: Any) -> bool:
+        if any(isinstance(one, Tensor) for table in (module._parameters, module._buffers) for one in table.values()):
+            return True
+        # Quantized modules keep their weights in a C++ object.
+        is_packing = any(cls.__module__.startswith("torch.ao.nn.quantized") for cls in type(module).__mro__)
+        return is_packing and any(type(value) is ScriptObject for value in vars(module).values())
+
+    return isinstance(obj, Module) and any(map(has_any, Module.modules(obj)))
 
 
-def _holds_tensors(module: Any) -> bool:
-    import torch
+def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
+    """Return the summary of `obj` in a program with these variables; `expression` reaches a module."""
+    from tensornp.core.summary.options import DisplayOptions
+    from tensornp.core.summary.view import Unshown
+    from tensornp.render.show import shown_of
+    from tensornp.session.ledger import Ledger
 
-    if any(isinstance(one, torch.Tensor) for table in (module._parameters, module._buffers) for one in table.values()):
-        return True
-    # Quantized modules keep their weights in an object of C++.
-    is_packing = any(cls.__module__.startswith("torch.ao.nn.quantized") for cls in type(module).__mro__)
-    return is_packing and any(type(value) is torch.ScriptObject for value in vars(module).values())
+    options = DisplayOptions()
+    session: Any = SimpleNamespace(names=names, cell="", source="")
+    look = Ledger(session, lambda: options).surroundings_of
+    return first_that_works(
+        "a display",
+        lambda: shown_of(obj, options, look, expression),
+        lambda reason: Unshown(type(obj).__name__, reason),
+    )
+
+
+def text_in(names: Mapping[str, Any], obj: Any) -> str:
+    """Return the card of `obj` as text for a terminal, with a long array folded."""
+    from tensornp.core.summary.options import DisplayOptions
+    from tensornp.render.show import summary_text
+
+    return summary_text(summary_in(names, obj), DisplayOptions().max_height)

@@ -1,4 +1,4 @@
-"""Plain Python's prompt: what stands in for `sys.displayhook` prints cards in the place of a `repr`."""
+"""Print cards at the prompt of plain Python."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ours import has_own_display, is_ours, unshown_text
+from tensornp.fronts.ours import has_own_display, is_ours, text_in, unshown_text
 
 _standing: list[_DisplayHook] = []
 
 
 class _DisplayHook:
-    """Prints the card of what is ours, and hands all else to the hook in whose place it stands."""
+    """Prints cards, and passes all other values to the hook that it replaces."""
 
     def __init__(self, before: Callable[[Any], Any]) -> None:
         self.before = before
@@ -33,8 +33,6 @@ class _DisplayHook:
     def _text_of(self, value: Any) -> str | None:
         if not self.is_on or value is None or not is_ours(value, has_own_display):
             return None
-        from tensornp.fronts.shown import text_in
-
         return text_in(vars(sys.modules["__main__"]), value)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from tensornp.session.names import Session
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from tensornp.core.memory.aliases import SeenAliases
@@ -22,6 +20,19 @@ MAX_RECORDS = 1024
 """Entries that are kept, the last ones: two for each tensor."""
 MAX_SEARCH_SECONDS = 0.02
 """For other names of the same memory."""
+
+
+class Session(Protocol):
+    """The names of a session, the running cell (such as ``In[4]``) and its source."""
+
+    @property
+    def names(self) -> Mapping[str, Any]: ...
+
+    @property
+    def cell(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
 
 
 class _Record(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.session.names import History, Session
+from tensornp.session.ledger import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.storages import Survey
@@ -22,7 +22,7 @@ _IN_HISTORY = re.compile(r"(?:Out|_oh)\[(\d+)\]")
 class Surveyor:
     """Takes the census of one session."""
 
-    def __init__(self, session: Session, history: History, ledger: Ledger) -> None:
+    def __init__(self, session: Session, history: Any, ledger: Ledger) -> None:
         self._session = session
         self._ledger = ledger
         self._history = history

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.memory.changes import Report, ReportLine
-from tensornp.session.names import Session
+from tensornp.session.ledger import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot
@@ -91,7 +91,7 @@ class Watch:
         if not lines and left_out in ("", last_left_out):
             return None
         heading = f"{cell} changed" if lines else f"{cell}: not all was compared"
-        return Report(heading, tuple(lines), left_out, num_watched, _unchanged(looks, {one.name for one in lines}))
+        return Report(heading, tuple(lines), left_out, num_watched)
 
     def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
         nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.snapshots.values())
@@ -242,20 +242,6 @@ def _described(obj: Any) -> str:
 def _num_objects(looks: Iterable[Look]) -> int:
     """Return the number of tensors and arrays, each counted once under all its names."""
     return len({snapshot.object_id for look in looks for snapshot in look.snapshots.values()})
-
-
-def _unchanged(looks: Mapping[str, Look], reported: set[str]) -> tuple[str, ...]:
-    """Return the first names of objects that were read completely and are unchanged."""
-    names: dict[int, list[str]] = {}
-    incomplete = set()
-    for look in looks.values():
-        for name, snapshot in look.snapshots.items():
-            names.setdefault(snapshot.object_id, []).append(name)
-            if snapshot.left_out:
-                incomplete.add(snapshot.object_id)
-    return tuple(
-        some[0] for object_id, some in names.items() if object_id not in incomplete and reported.isdisjoint(some)
-    )
 
 
 def _left_out_text(looks: Mapping[str, Look], max_read_nbytes: int) -> str:

@@ -23,8 +23,7 @@ from tensornp.render.models.comparison import LiveRows, live_rows
 from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.part import module, stylesheet
 from tensornp.widget.table import LiveTable
-from tensornp.widget.values import Answer, Request, Values
-from tensornp.widget.window_request import NONSENSE, integer
+from tensornp.widget.values import NONSENSE, Answer, Request, Values, integer_of
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
@@ -135,7 +134,7 @@ class ComparisonTable(LiveTable):
         }
 
     def _pair(self, request: Request) -> Pair:
-        number = integer(request.get("row"))
+        number = integer_of(request.get("row"))
         if not 0 <= number < len(self._pairs):
             raise BadRequestError(NONSENSE)
         return self._pairs[number]

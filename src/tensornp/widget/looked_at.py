@@ -18,21 +18,13 @@ from tensornp.core.values.shown.window import Window, expression_of
 from tensornp.core.values.shown.window_values import Subject
 from tensornp.core.values.stored import StoredValues
 
-Held = Callable[[], torch.Tensor | StoredValues | None]
-"""Gives the tensor that is looked at, or None where it is gone."""
-Reaches = Callable[[str, Any], bool]
-"""Tells whether an expression still reaches the tensor."""
 Binder = Callable[[str, Callable[[], Any], bool], None]
-"""Binds a name to the array that the second argument makes, overwriting only where the third says so."""
-Take = Callable[[tuple[int | slice, ...]], Any]
-"""Gives the array at an index."""
+"""Binds a name to the array that the second argument makes, overwriting only if the third says so."""
+Reaches = Callable[[str, Any], bool]
+"""Returns whether an expression reaches the tensor now."""
 
 
 _DEFAULTS = DisplayOptions()
-
-
-def nothing() -> None:
-    """Return None, in place of a tensor or of an unused callback."""
 
 
 def always(name: str, tensor: Any) -> bool:
@@ -44,47 +36,27 @@ def always(name: str, tensor: Any) -> bool:
 class LookedAt:
     """The tensor in the navigator, which this does not keep alive.
 
-    Attributes
-    ----------
-    held : callable
-        What gives the tensor.
-    name, array_name : str
-        How the tensor, and an array of it, are called in the expressions that are offered; empty where nothing calls
-        it, since any name that were made up could be that of something else.
-    reaches : callable
-        What tells whether `name` still reaches it; where it does not, no expression claims so.
-    binder : callable or None
-        What binds a name in the user's namespace.
-    take : callable or None
-        What gives the array at an index, of what is no tensor in memory.
-    suggestion : str
-        The name that is offered for the array of a window.
-    options : DisplayOptions
-        In which mode a window is bound, and how much is read unasked.
-    faces : tuple of (str, LookedAt)
-        Tensors of one shape that take turns, with their labels: ``before``, ``after`` and ``Δ``. They replace `held`.
+    `held` returns it, or None if it is gone. `name` and `array_name` are the expressions of the tensor and of its
+    array, empty if there is none. `take` returns the array at an index, for values outside of memory. `suggestion` is a
+    name for the array of a window. `faces` replace `held`: tensors of one shape with their labels.
     """
 
-    held: Held = nothing
+    held: Callable[[], torch.Tensor | StoredValues | None] = lambda: None
     name: str = ""
     array_name: str = ""
     reaches: Reaches = always
     binder: Binder | None = None
-    take: Take | None = None
+    take: Callable[[tuple[int | slice, ...]], Any] | None = None
     suggestion: str = "a_np"
     options: DisplayOptions = _DEFAULTS
     faces: tuple[tuple[str, LookedAt], ...] = ()
-
-    def is_reached(self) -> bool:
-        """Return whether there is a name that still reaches the tensor."""
-        return bool(self.name) and self.reaches(self.name, self.held())
 
     def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
         """Return the expressions of a window's array, tensor, bound name and whole.
 
         All are empty if no name reaches the tensor. An index after the whole gives an element.
         """
-        if not self.is_reached():
+        if not (self.name and self.reaches(self.name, self.held())):
             return {"numpy": "", "torch": "", "bound": "", "whole": ""}
         code, array = subject.code(self.name), self.array_name
         array = f"{array}[{subject.part}]" if array and subject.num_parts else array

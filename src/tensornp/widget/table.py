@@ -10,8 +10,7 @@ import traitlets
 
 from tensornp.errors import BadRequestError
 from tensornp.widget.part import LivePart, module, stylesheet
-from tensornp.widget.values import Answer, Handler, Request
-from tensornp.widget.window_request import NONSENSE
+from tensornp.widget.values import NONSENSE, Answer, Handler, Request
 
 
 class LiveTable(LivePart):

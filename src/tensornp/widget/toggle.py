@@ -23,8 +23,8 @@ from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
-from tensornp.render.layout.bundle import bundle
-from tensornp.render.static_card import Card
+from tensornp.render.layout.document import bundle
+from tensornp.render.show import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.looked_at import Binder, LookedAt, Reaches, always
 from tensornp.widget.part import GoOn, ScanningPart, module, stylesheet

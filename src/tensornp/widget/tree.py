@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from tensornp.errors import BadRequestError
 from tensornp.models.outline.choose import Asked
 from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, more_html, row_html
+from tensornp.widget.values import NONSENSE, integer_of
 
 MAX_ROWS, MAX_LISTED = 500, 100
 """Rows below one branch of a tree, and rows of a list, which is sent at each letter of a search."""
 _MAX_OPEN = 10_000
 _NAME_WIDTH = 48
-NONSENSE = "the page has asked for something that is not here; reload the page"
 
 
 class Tree(ABC):
@@ -116,10 +116,3 @@ class Tree(ABC):
             raise BadRequestError(NONSENSE)
         is_descending = request.get("descending") is True
         return Asked(search.strip(), sort, is_descending, chosen, orders_groups=sort in self.summed)
-
-
-def integer_of(value: Any) -> int:
-    """Return the value if it is an integer, or raise BadRequestError."""
-    if type(value) is not int:
-        raise BadRequestError(NONSENSE)
-    return value

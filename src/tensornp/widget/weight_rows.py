@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
-from tensornp.core.values.stats.distribution import Histogram, put_together
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import MAX_SHOWN, cut
@@ -26,7 +26,6 @@ from tensornp.models.outline.columns import (
     GRADIENT,
     GRADIENT_RATIO,
     Column,
-    at_a_glance,
     cells_of,
     columns,
     figure_columns,
@@ -35,8 +34,7 @@ from tensornp.models.outline.columns import (
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line, Sums, part_of
 from tensornp.models.outline.spreads import Spread, Spreads
-from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, QUIET_RANK, UNRANKED, Finding, Kind, by_kind, kind_of
-from tensornp.models.scan.table import odd_one
+from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, Kind, by_kind, kind_of
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.pictures.png import histogram_png, img_html
@@ -58,15 +56,12 @@ _WIDE = ("share", "where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
 """The columns that a narrow page has, and those that only a wide one has."""
 _RIGHT = ("elements", "share", "bytes")
 _MAX_SHAPE = 20
-MAX_FOLDED = 1000
-"""Weights of a folded line, of which one histogram is made: some ten milliseconds."""
 
 
 class Found(NamedTuple):
     """The results of a scan for one weight: findings, texts, histogram and numbers.
 
     The picture of a histogram is made when its line is visible. `lacks_gradient` is true if others have a gradient.
-    Weights of one `fingerprint` have the same values.
     """
 
     findings: tuple[Finding, ...]
@@ -75,7 +70,6 @@ class Found(NamedTuple):
     figures: Mapping[str, float] = MappingProxyType({})
     alarms: tuple[NotFinite, ...] = ()
     lacks_gradient: bool = False
-    fingerprint: str = ""
 
     @property
     def rank(self) -> int:
@@ -170,19 +164,13 @@ def findings_data(weights: Sequence[WeightEntry], found: Mapping[str, Found]) ->
     kinds = by_kind((name, found[name].findings) for name in numbers if name in found)
     return [
         {
-            "text": kind.with_scope(len(names)) + _groups(kind, names, found), "what": kind.what,
+            "text": kind.with_scope(len(names)), "what": kind.what,
             "isAlarm": kind.is_alarm, "more": len(names) - 1,
             "name": cut(names[0], MAX_SHOWN) or "''", "number": numbers[names[0]],
             "goal": found[names[0]].goal if kind.is_alarm else "",
         }
         for kind, names in kinds.items()
     ]  # fmt: skip
-
-
-def _groups(kind: Kind, names: Sequence[str], found: Mapping[str, Found]) -> str:
-    """Return in how many groups weights have the same values, where that is not one."""
-    groups = {found[name].fingerprint for name in names} if kind.rank == EQUAL_RANK else set()
-    return f" in {len(groups):,} groups" if len(groups) > 1 else ""
 
 
 def note_data(text: str) -> list[dict[str, Any]]:
@@ -195,7 +183,7 @@ def note_data(text: str) -> list[dict[str, Any]]:
 def weight_row(line: Line, told: Told, *, is_open: bool) -> TreeRow:
     """Return the row of a line."""
     own = told.found.get(line.weights[0].name) if line.number >= 0 else None
-    histogram = own.histogram if own is not None else _of_folded(line, told)
+    histogram = own.histogram if own is not None else None
     figures, titles = _figures(line, own, told, is_open=is_open)
     if line.num_alike > 1:
         titles["elements"] = f"{line.num_alike:,} × {line.sums.numel // line.num_alike:,}, {line.sums.numel:,} in all"
@@ -215,19 +203,12 @@ def weight_row(line: Line, told: Told, *, is_open: bool) -> TreeRow:
             filter(None, (legible(line.weights[0].name if line.number >= 0 else line.label), size, cells["notes"]))
         ),
         beside=legible(line.class_name),
-        link=_alarm(line, own, told, is_open=is_open) or _odd(line, told, is_open=is_open),
+        link=_alarm(line, own, told, is_open=is_open),
         number=line.number,
         is_open=is_open if line.has_below else None,
         is_quiet=line.is_quiet,
         goals=goals,
     )
-
-
-def _of_folded(line: Line, told: Told) -> Histogram | None:
-    """Return the joint histogram of a pattern, None if some are unknown or too many."""
-    parts = [told.found[one.name].histogram for one in line.weights[:MAX_FOLDED] if one.name in told.found]
-    known = [one for one in parts if one is not None]
-    return put_together(known) if len(known) == len(line.weights) else None
 
 
 def _cells(line: Line, told: Told) -> dict[str, str]:
@@ -281,21 +262,6 @@ def _alarm(line: Line, own: Found | None, told: Told, *, is_open: bool) -> TreeL
 def _led_to(found: Found, number: int, text: str) -> TreeLink:
     way = "show the values there" if found.goal else "show it"
     return TreeLink(text, f"{text}: {way} (n)", number, found.goal)
-
-
-def _odd(line: Line, told: Told, *, is_open: bool) -> TreeLink | None:
-    """Return the weight of a closed line with an outlying norm, if any."""
-    if told.spreads is None or not line.has_below or is_open or line.is_quiet:
-        return None
-    some = [one.name for one in line.weights[:MAX_FOLDED] if one.name in told.found]
-    odd = odd_one({name: told.found[name].figures["norm"] for name in some if "norm" in told.found[name].figures})
-    if odd is None:
-        return None
-    every = told.spreads.names(line.id)
-    part = legible(part_of(odd.name, every[0], every[-1]))
-    text = f"{at_a_glance(odd.norm)} in {part}, others ≤ {at_a_glance(odd.greatest)}"
-    title = f"norm {text}: it is {odd.times:.3g} times their median; show it"
-    return TreeLink(text, title, told.numbers[odd.name], kind="odd")
 
 
 def _figures(line: Line, own: Found | None, told: Told, *, is_open: bool) -> tuple[dict[str, str], dict[str, str]]:

@@ -19,7 +19,8 @@ from tensornp.models.outline.outline import Outline, Sums
 from tensornp.models.outline.spreads import Spreads
 from tensornp.render.layout.tree import TreeColumn, TreeRow
 from tensornp.render.layout.words import cost_of_scan
-from tensornp.widget.tree import NONSENSE, Tree
+from tensornp.widget.tree import Tree
+from tensornp.widget.values import NONSENSE
 from tensornp.widget.weight_rows import (
     Found,
     OrderOf,

@@ -23,12 +23,11 @@ from tensornp.models.live.refind import reached
 from tensornp.models.module_view import ModuleView
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, facts_html, panel_array_html
-from tensornp.render.models.module import partly_read
-from tensornp.render.values.stats import panel_stats_html
+from tensornp.render.models.scan import partly_read
+from tensornp.render.values import panel_stats_html
 from tensornp.widget.looked_at import Binder, LookedAt
 from tensornp.widget.part import ScanningPart, module, stylesheet
-from tensornp.widget.tree import NONSENSE, integer_of
-from tensornp.widget.values import Handler, Values
+from tensornp.widget.values import NONSENSE, Handler, Values, integer_of
 from tensornp.widget.weight_rows import Found, findings_data, note_data
 from tensornp.widget.weight_tree import WeightTree
 from tensornp.widget.weights_scan import ScanFound, found_in

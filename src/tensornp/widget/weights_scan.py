@@ -54,7 +54,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
             )
         findings += [odd[name]] if name in odd else []
         line = line_of(stats)
-        found[name] = Found(tuple(findings), *line, figures, alarms, name in lacking, stats.fingerprint)
+        found[name] = Found(tuple(findings), *line, figures, alarms, name in lacking)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))

@@ -93,7 +93,7 @@ def test_statistics_name_planes_and_indices_of_the_whole():
 
     from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.summary.stats import summarize_stats
-    from tensornp.render.values.stats import stats_tables
+    from tensornp.render.values import stats_tables
 
     rank = LoneRank(1)
     local = torch.arange(6400.0).view(4, 40, 40)

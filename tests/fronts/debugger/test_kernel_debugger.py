@@ -17,10 +17,6 @@ weight = torch.ones(2, 3, requires_grad=True)
 (weight * 2).sum().backward()
 freed = torch.ones(10)
 freed.untyped_storage().resize_(0)"""
-CELL = """\
-def step(inside):
-    return inside.shape
-step(freed)"""
 
 
 @pytest.fixture(scope="module")
@@ -84,26 +80,3 @@ def test_a_variable_of_the_pane_that_is_opened_has_its_card(kernel):
     data = kernel.debug("richInspectVariables", variableName="freed")["data"]
     assert "was freed or shrunk" in data["text/plain"]
     assert "<div" in data["text/html"]
-
-
-@pytest.mark.slow
-def test_a_cell_that_has_stopped_shows_its_tensors_and_goes_on(kernel):
-    path = kernel.debug("dumpCell", code=CELL)["sourcePath"]
-    kernel.debug("setBreakpoints", source={"path": path}, breakpoints=[{"line": 2}], sourceModified=False)
-    kernel.debug("configurationDone")
-    asked = kernel.client.execute(CELL)
-    event = {"content": {}}
-    while event["content"].get("event") != "stopped":
-        event = kernel.client.get_iopub_msg(timeout=TIMEOUT_S)
-    thread = event["content"]["body"]["threadId"]
-    frame = kernel.debug("stackTrace", threadId=thread)["stackFrames"][0]["id"]
-    (scope, *_) = kernel.debug("scopes", frameId=frame)["scopes"]
-    shown = variables(kernel.debug("variables", variablesReference=scope["variablesReference"]))
-    assert shown["inside"]["value"] == "(10,) float32 cpu · freed"
-    data = kernel.debug("richInspectVariables", variableName="inside", frameId=frame)["data"]
-    assert "was freed or shrunk" in data["text/plain"]
-    kernel.debug("continue", threadId=thread)
-    reply = {"parent_header": {}}
-    while reply["parent_header"].get("msg_id") != asked:
-        reply = kernel.client.get_shell_msg(timeout=TIMEOUT_S)
-    assert reply["content"]["status"] == "ok"

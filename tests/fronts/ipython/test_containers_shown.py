@@ -7,8 +7,6 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.namespace.lookup import look_up
-from tensornp.core.tensor.paths import MAX_KEY
 
 MAKE = """
 import collections, dataclasses, types, weakref
@@ -91,25 +89,6 @@ def test_a_printer_that_someone_has_registered_is_not_replaced(shell, kind):
     assert "Batch at 0x" in shell.show(batch)["text/plain"]
 
 
-BATCHES = {
-    "[torch.arange(3), torch.arange(3)]": "list of 2 tensors · 48 bytes · all int64, cpu, array shared",
-    "dict(input_ids=torch.ones(2, 5).long(), attention_mask=torch.ones(2, 5).long())": "dict of 2 tensors · 160 bytes",
-    "(torch.arange(3), torch.arange(3) > 1)": "tuple of 2 tensors · 27 bytes · all cpu, array shared",
-    "[torch.zeros(2, 2, 3).byte() for _ in range(3)]": "list of 3 tensors · 36 bytes",
-    "list(torch.nn.BatchNorm1d(3).buffers())[2:] * 2": "list of 2 tensors · 8 bytes",
-    "[Silent(), Silent()]": "list of 2 tensors · ",
-}
-
-
-@pytest.mark.parametrize("expression", BATCHES)
-def test_a_batch_without_anything_in_a_column_is_a_table(shell, expression):
-    """Of integers no row says anything of gradients, and of what only fails, none says a dtype or a device."""
-    shell.run(MAKE + "class Silent:\n    def __tensornp__(self):\n        raise ValueError('no')\n")
-    data = shell.show(shell.run(expression))
-    assert data["text/plain"].startswith(BATCHES[expression]), data["text/plain"]
-    assert BATCHES[expression] in data["text/html"]
-
-
 def test_memory_that_several_leaves_share_is_counted_once():
     """A tensor, its array, its transpose and a row of it; two columns side by side are two."""
     x = torch.ones(4, 5)
@@ -119,16 +98,3 @@ def test_memory_that_several_leaves_share_is_counted_once():
         ([x, {"a": array, "b": array[:], "c": array.view()}], "7.9 KiB"), ([x, x.clone()], "160 bytes"),
     ):  # fmt: skip
         assert f" · {nbytes}" in tnp.card(obj).text.splitlines()[0]
-
-
-def test_a_key_that_is_a_tuple_of_plain_values_is_written_as_it_is(shell):
-    """In a length that is bounded; one of others, or of many, by its class alone, of which nothing runs."""
-    plain = [(0, 1), ("a", None), (True, 0.5), (3,), ()]
-    others = [(0, object()), tuple(range(11)), (0, (1, 2))]
-    made = {key: torch.ones(2) for key in [*plain, *others]}
-    rows = shell.show(made)["text/plain"].splitlines()
-    assert [row.split("  ")[0] for row in rows[-len(made) :]] == [f"[{key!r}]" for key in plain] + ["[<tuple>]"] * 3
-    assert all(look_up(f"made[{key!r}]", {"made": made}) is made[key] for key in plain)
-    long = shell.show({tuple(c * 90 for c in "abcdefghij"): torch.ones(2)})["text/plain"]
-    assert long.splitlines()[-1].split("  ")[0].endswith("…]")
-    assert len(long.splitlines()[-1].split("  ")[0]) <= MAX_KEY + 2

@@ -61,8 +61,6 @@ VIEWS: dict[str, Callable[[], Any]] = {
     "scan": lambda: tnp.weights(Pair()).scan(),
     "comparison": lambda: tnp.compare(Pair(), Pair()),
 }
-MAGICS = ["%tensors", "%weights model", "%tensordiff a b", "%tensordiff model other",
-          "%tensorstats a", "%tensornp"]  # fmt: skip
 
 
 @pytest.fixture
@@ -124,24 +122,6 @@ def test_a_display_lets_no_exception_out(shell, name, no_last_resort, caplog):
         assert data["text/plain"].strip(), fault.where
         assert data.get("text/html", "-").strip(), fault.where
         assert len([record for record in caplog.records if record.name == "tensornp"]) <= 1, fault.where
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("line", MAGICS)
-def test_a_magic_that_looks_ends_in_a_display_or_in_one_line(shell, line, no_last_resort):
-    """A magic has a sentence to end in."""
-    shell.namespace |= {"model": Pair(), "other": Pair(), "a": torch.ones(3), "b": torch.zeros(3)}
-
-    def run() -> tuple[Any, str]:
-        with capture_output() as captured:
-            result = shell.ip.run_cell(line, store_history=False)
-        return result, captured.stdout + captured.stderr
-
-    for at in faults(run):
-        with Fault(at) as fault:
-            result, printed = run()
-        assert "Traceback" not in printed, (fault.where, printed)
-        assert result.success or type(result.error_in_exec).__name__ == "UsageError", (fault.where, printed)
 
 
 @pytest.mark.parametrize("change", [

@@ -80,12 +80,6 @@ def test_bad_lines_are_refused_and_the_cell_does_not_run(shell, line, part):
     assert "ran" not in shell.namespace
 
 
-def test_options_complete(shell):
-    assert "model" in shell.complete("%%follow mo")
-    assert "--no-grads" in shell.complete("%%follow --n")
-    assert {"--operators", "--only"} <= set(shell.complete("%%follow --o"))
-
-
 def test_operators_are_followed_by_choice(shell):
     """In the whole cell, or inside the modules of `--only`."""
     shell.run("%%follow --operators -o run\nloss = model(x).sum().log()\nloss.backward()")
@@ -115,10 +109,6 @@ def test_a_nan_of_the_cell_itself_is_found(shell):
     text = shown_by(shell, "%%follow --operators -o run\nloss = (model(x).sum() - 1000).log()")[1]
     run = shell.namespace["run"]
     assert run[run.origin.call].name == "log" and "\n    loss = (model(x).sum() - 1000).log()\n" in text
-
-
-def test_a_cell_without_modules_shows_the_next_command(shell):
-    assert shown_by(shell, "%%follow\ny = x + 1")[1].startswith("no module was called here; %%follow --operators")
 
 
 def test_a_call_and_a_finding_are_cards_and_several_calls_are_lines(shell):

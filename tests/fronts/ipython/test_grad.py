@@ -5,13 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-import pytest
 import torch
-
-import tensornp as tnp
-from tensornp.render.layout.style import badge_style
-
-AMBER = badge_style("alarm")
 
 
 def badge(card: dict[str, str]) -> tuple[str, str]:
@@ -78,51 +72,3 @@ def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell)
         "no backward has reached it so far, or it was set to None since."
     )
     assert badge(shell.show(model["used"].weight))[0] == "requires grad · has .grad"
-
-
-BENIGN = {
-    "zero_grad of one group": """
-model(torch.ones(2)).sum().backward()
-torch.optim.SGD(model[1].parameters(), lr=0.1).zero_grad()
-seen = show(model[1].weight)""",
-    "a hook of a backward that is on its way": """
-model[1].weight.register_post_accumulate_grad_hook(lambda _: seen.update(show(model[0].weight)))
-model(torch.ones(2)).sum().backward()""",
-    "a .grad that was set by hand": """
-model[0].weight.grad = torch.ones(2, 2)
-seen = show(model[1].weight)""",
-}
-
-
-@pytest.mark.parametrize("why", BENIGN)
-def test_a_grad_that_is_not_there_is_told_without_a_guess(shell, why):
-    """The badge says what is known, and raises no alarm; it names no backward."""
-    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
-    shell.namespace.update(model=model, seen={}, show=shell.show_within_modes)
-    shell.run(BENIGN[why])
-    card = shell.namespace["seen"]
-    assert badge(card)[0] == SIBLINGS
-    assert "missed" not in card["text/html"]
-    assert AMBER not in card["text/html"]
-
-
-def test_a_buffer_is_told_where_its_module_is_found(shell):
-    """The tensor itself does not know, and `inspect` does not claim to."""
-    norm = torch.nn.BatchNorm1d(2)
-    assert tnp.inspect(norm.running_mean).is_buffer is None
-    assert "buffer" not in shell.show(norm.running_mean)["text/plain"]
-    shell.namespace.update(norm=norm, same=norm.running_mean)
-    assert badge(shell.show(norm.running_mean))[0] == "buffer"
-    assert "grad" not in shell.show(torch.ones(2))["text/plain"]
-    assert tnp.inspect(norm.weight).is_buffer is False
-
-
-def test_who_shares_the_gradient_is_told(shell):
-    """A flat buffer into which all gradients are views, as distributed training has them."""
-    flat = torch.zeros(4)
-    p = torch.nn.Parameter(torch.ones(2))
-    p.grad = flat[:2]
-    shell.namespace.update(p=p, flat=flat)
-    assert ".grad: overlaps flat" in shell.show(p)["text/plain"].split("\n")
-    assert not any(line.startswith(".grad") for line in shell.show(flat)["text/plain"].split("\n"))
-    assert "overlaps p.grad" in shell.show(flat)["text/plain"].split("\n")

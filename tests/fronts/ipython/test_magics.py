@@ -143,24 +143,6 @@ def test_the_way_back(shell):
     assert shell.namespace["t"].tolist() == [1, 2, 3]
 
 
-def test_the_way_back_says_whether_memory_is_shared(shell):
-    """As a write proves; a semicolon silences it."""
-    shell.namespace["np"] = np
-    shell.run("writeable, frozen = np.zeros(3), np.zeros(4)\nfrozen.flags.writeable = False")
-    for name, said in (
-        ("writeable", "shares memory: a write to the array is seen in the tensor, and the other way round"),
-        ("frozen", "copied 32 bytes: a read-only array cannot share memory with a tensor"),
-    ):
-        shell.run(f"t = %totensor {name}")
-        (shown,) = shell.displayed
-        assert shown["text/plain"] == said
-        assert said in shown["text/html"]
-        shares = np.shares_memory(shell.namespace["t"].numpy(), shell.namespace[name])
-        assert shares == said.startswith("shares")
-    shell.run("t = %totensor frozen;")
-    assert not shell.displayed
-
-
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -34,18 +34,6 @@ def test_a_module_is_a_folded_table_of_its_weights(shell):
     assert page.count("<tr>") < 10
 
 
-def test_tied_parameters_are_counted_once(shell):
-    """And a module that holds itself is listed once."""
-    model = torch.nn.Module()
-    model.one, model.other = torch.nn.Linear(4, 3, bias=False), torch.nn.Linear(4, 3, bias=False)
-    model.other.weight = model.one.weight
-    model.one.__dict__["_modules"]["above"] = model
-    model.__class__ = type("Tied", (torch.nn.Module,), {"__repr__": lambda self: "Tied()"})
-    text = shown(shell, model)[0]
-    assert text.startswith("Tied · 2 weights · 12 parameters · 48 bytes · all parameters, float32, cpu, grad\n")
-    assert "tied to other.weight" in text
-
-
 def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
     """In amber, with the weight that has it; of many bytes nothing is read unasked."""
     model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(3)])
@@ -88,12 +76,3 @@ def test_a_module_without_tensors_or_with_a_display_of_its_own_is_shown_as_befor
     """The very bundle of IPython."""
     expected, _ = DisplayFormatter().format(module)
     assert shell.show(module) == expected
-
-
-def test_a_model_on_the_meta_device_and_in_several_dtypes(shell):
-    """Nothing is claimed of all that holds of some."""
-    model = torch.nn.ModuleDict({"a": torch.nn.Linear(2, 2, device="meta"), "b": torch.nn.Linear(2, 2).bfloat16()})
-    text, page = shown(shell, model)
-    assert "all parameters, grad" in text
-    assert "bfloat16" in page
-    assert ">meta<" in page

@@ -65,8 +65,8 @@ def test_arrays_stay_as_numpy_shows_them(names):
 def test_looking_for_a_view_imports_nothing():
     """Neither torch nor the explorer of weights, before somebody has used them."""
     code = (
-        "import sys; from tensornp.render.views import view_of; "
-        "print(view_of(3), view_of([]), sorted({'torch', 'numpy', 'tensornp.models.explorer'} & set(sys.modules)))"
+        "import sys; from tensornp.render.renderers import renderer_of; "
+        "print(renderer_of(3), renderer_of([]), sorted({'torch', 'numpy', 'tensornp.models'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "None None []"

@@ -61,7 +61,7 @@ def test_the_history_is_read_where_ipython_keeps_it(shell, statement):
     cell(shell, statement)
     table = cell(shell, "%tensors")
     assert re.search(rf"_oh\[{entry}\] .* 40 bytes .* _oh\[{entry}\]", table)
-    assert "40 bytes of history" in table
+    assert "%tensors --release frees 40 bytes" in table
     assert f"released _oh[{entry}]: 40 bytes on cpu came free" in cell(shell, "%tensors --release")
     assert ("kept: same object" in cell(shell, "%tensors")) == ("kept" in statement)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 MAKE = """
 import torch, tensornp as tnp
 class Says:
@@ -40,37 +38,3 @@ def test_a_registration_holds_at_once_and_until_it_is_taken_back(shell):
     assert "mine" in shell.show_within_modes(own)["text/html"]
     shell.run("tnp.register_kind(Own)")
     assert shell.show_within_modes(own) == {"text/plain": "own"}
-
-
-def test_tonumpy_converts_it_and_explains(shell):
-    """As an expression, in a container, and as a receipt alone."""
-    shell.run(MAKE)
-    assert shell.run("%tonumpy s").tolist() == [0, 1, 2]
-    assert "s" in shell.complete("%tonumpy ")
-    assert shell.run("%tonumpy {'a': s}")["a"].tolist() == [0, 1, 2]
-    shell.run("%tonumpy --explain s")
-    assert "s.__tensornp__()" in shell.printed
-    assert "stand in" in shell.printed
-
-
-def test_all_other_objects_are_shown_as_without_us(shell):
-    """Their own MIME bundles, methods and printers, and those that other libraries have set for `object`."""
-
-    class Bundle:
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            return {"text/plain": "bundle", "image/png": "png"}, {"image/png": {"width": 3}}
-
-    class Html:
-        def __repr__(self):
-            return "plain"
-
-        def _repr_html_(self):
-            return "<b>html</b>"
-
-    formatter = shell.ip.display_formatter
-    loaded = [formatter.format(obj) for obj in (Bundle(), Html(), 5, "x")]
-    kept = formatter.format(Bundle(), include=["image/png"])
-    torch.zeros(1)
-    shell.run("%unload_ext tensornp")
-    assert loaded == [formatter.format(obj) for obj in (Bundle(), Html(), 5, "x")]
-    assert kept == formatter.format(Bundle(), include=["image/png"])

@@ -49,20 +49,6 @@ def test_by_axis_the_outlier_stands_out(shell, tensors):
     assert rows[-1] == "the 10 of 16 that stand out: by NaN and infinities, then by size"
 
 
-def test_of_complex_numbers_it_is_said_that_the_figures_are_those_of_the_modulus(shell):
-    """Of each figure, of the quantiles and of both pictures."""
-    waves = torch.fft.rfft(torch.arange(24.0).reshape(3, 8))
-    waves[0, 1] = math.nan
-    shell.namespace["waves"] = waves
-    text, html = shown(shell, "%tensorstats --axis 0 waves")
-    said = {line.split("  ")[0]: line for line in text.splitlines()}
-    for name in ("min", "max", "mean", "std", "norm", "sum", "quantiles of the modulus", "axis 0, of the modulus"):
-        assert "of the modulus" in said[name]
-    assert said["mean"].endswith("of the modulus, of 14 finite")
-    assert said["max"].endswith("of the modulus, [2, 0]")
-    assert html.count("modulus: ") == 2
-
-
 def test_what_differs(shell, tensors):
     """The verdict, the first difference and the figures; of what is the same, the verdict alone."""
     text, html = shown(shell, "%tensordiff a b")
@@ -99,14 +85,6 @@ def test_pictures_can_be_turned_off(shell, tensors):
     shell.run("%config TensorDisplay.stats = 'text'")
     assert "<img" not in shown(shell, "%tensorstats w")[1]
     assert "<img" not in shown(shell, "%tensordiff a b")[1]
-
-
-def test_in_a_function_its_own_names_are_seen(shell):
-    """As with %tonumpy."""
-    magic = "get_ipython().run_line_magic('tensorstats', 'inside')"
-    shell.run(f"import torch\ndef f():\n    inside = torch.ones(3, 3)\n    {magic}")
-    shell.run("f()")
-    assert "all elements" in shell.displayed[0]["text/plain"]
 
 
 @pytest.mark.parametrize(

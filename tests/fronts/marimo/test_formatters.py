@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -112,32 +110,3 @@ def test_records_show_without_registering():
     assert made(tnp.TensorWidget(t)) == ("text/html", tnp.TensorWidget(t)._repr_html_())
     assert made(tnp.plot(t))[1]
     assert made(tnp.image(t)) == ("text/html", tnp.image(t)._repr_html_())
-
-
-@in_fork
-def test_a_part_goes_with_its_cell_and_one_that_is_shown_again_stays():
-    """What a closed card held is let go, and that of a visitor who has left."""
-    import marimo
-
-    from tensornp.fronts.marimo import live
-
-    marimo.ui.anywidget = lambda part: SimpleNamespace(text=f"<i>{type(part).__name__}</i>")
-    gone = set()
-    live._is_closed = gone.__contains__
-    view, other = tnp.TensorWidget(torch.ones(3)), tnp.TensorWidget(torch.ones(2))
-    shown = view.move_into(live.new_anchor()) + live.html_of(view)
-    assert view.anchor in shown
-    assert shown.endswith("<i>TensorWidget</i></div>")
-    live.html_of(view)
-    assert [one.part for one in live._living] == [view]
-    assert view.array.tolist() == [1, 1, 1]
-    gone.add(view)
-    live.html_of(other)
-    with pytest.raises(tnp.NoDataError):
-        _ = view.array
-    assert [one.part for one in live._living] == [other]
-    visitor = threading.Thread(target=lambda: live.html_of(tnp.TensorWidget(torch.ones(1))))
-    visitor.start()
-    visitor.join()
-    live.html_of(other)
-    assert [one.part for one in live._living] == [other]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import io
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ import sys
 import pytest
 import torch
 
-import tensornp as tnp
 from tensornp.fronts import plain_python
 
 LINES = {
@@ -110,33 +108,3 @@ def test_a_hook_that_was_put_in_since_stays(hook, capsys):
     assert sys.displayhook is later
     sys.displayhook(torch.ones(2))
     assert capsys.readouterr().out == "tensor([1., 1.])\n"
-
-
-def test_an_output_that_lacks_the_glyphs_gets_a_card_all_the_same(hook, monkeypatch):
-    """As Python's own hook prints what its encoding lacks."""
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    plain_python.register()
-    sys.displayhook(torch.arange(2.0))
-    sys.stdout.flush()
-    assert b"array([0., 1.], dtype=float32)" in written.getvalue()
-
-
-def test_in_a_shell_it_is_what_load_ext_does():
-    """And `unregister` what `%unload_ext` does."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    is_another_s = InteractiveShell.initialized()
-    shell = InteractiveShell.instance()
-    try:
-        before = sys.displayhook
-        tnp.install()
-        tnp.install()
-        assert "tonumpy" in shell.magics_manager.magics["line"]
-        assert sys.displayhook is before
-        tnp.uninstall()
-        tnp.uninstall()
-        assert "tonumpy" not in shell.magics_manager.magics["line"]
-    finally:
-        if not is_another_s:
-            InteractiveShell.clear_instance()

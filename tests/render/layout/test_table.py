@@ -75,18 +75,6 @@ def test_a_long_name_breaks_after_its_parts_and_is_copied_as_it_is(name, parts):
     assert "".join(parts) == name
 
 
-def test_only_a_name_that_needs_room_asks_for_it():
-    """As much as the longest has, up to a line; other columns of words give way to it."""
-    tables = [table_html(Table(("name", "what"), (TableRow((name, "b")),))) for name in ("a", "b" * 30, "c" * 300)]
-    assert [re.findall(r";width:(\d+)em", html) for html in tables] == [[], ["18"] * 2, ["38"] * 2]
-    assert ["tensornp-long" in html.partition("<style>")[0] for html in tables] == [False, True, True]
-    many = Table(
-        ("name", "shape", "dtype", "bytes", "shared with", "pinned by", "changed"), (TableRow(("b" * 16,) * 7),)
-    )
-    assert "tensornp-long" in table_html(many).partition("<style>")[0]
-    assert "tensornp-names" not in table_html(Table(("figure", "value"), (TableRow(("a", "b")),)))
-
-
 def test_columns_that_say_nothing_are_left_out():
     """But for the first ones, and with their titles."""
     rows = (TableRow(("a", "", "", "x"), ("", "", "t", "u")),)

@@ -113,27 +113,6 @@ def test_marks_say_what_is_unusual():
     assert "recomputed, 132 calls inside" in pass_document(Run(transformer(num_recomputed=12))).text()
 
 
-def test_calls_of_one_module_are_counted_where_they_are_more_than_those_above():
-    built = Built()
-    for _ in range(2):
-        with built.call("", "Net", outputs=value()):
-            for _ in range(3):
-                with built.call("cell", "Cell", outputs=value()):
-                    built.operator("add", outputs=value())
-            built.leaf("head", "Linear", outputs=value())
-    lines = pass_document(Run(built.record(), [])).text().split("\n")
-    assert sum("2 calls" in line for line in lines) == sum("3 calls" in line for line in lines) == 1
-
-
-def test_nothing_is_claimed_of_what_was_not_read():
-    built = Built()
-    built.leaf("act", "ReLU", outputs=value(figures=None))
-    assert "no NaN" not in pass_document(Run(built.record(), [])).text()
-    assert "no NaN" not in pass_document(Run(TROUBLED, [])).text()
-    empty = pass_document(Run(Built().record(notes=("a note",)), [])).text()
-    assert empty == "no module was called here; %%follow --operators follows functions\na note"
-
-
 def test_text_and_html_have_the_same_words():
     for document in (troubled(), pass_document(Run(transformer(3))), call_document(DROP)):
         assert words(document.html()) == words(document.text())

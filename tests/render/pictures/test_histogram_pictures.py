@@ -95,27 +95,6 @@ def test_what_is_symmetric_is_drawn_symmetric(count):
     assert abs((middles * drawn.values).sum() / drawn.values.sum()) < 0.02 * float(values.max())
 
 
-def test_a_wide_bin_is_as_low_as_it_is_thin():
-    """As many elements over four times the width are a quarter as dense."""
-    values = np.concatenate([np.linspace(0, 1, 401)[:-1], np.linspace(1, 5, 401)])
-    stats = tnp.stats(values)
-    found = stats.distribution.histogram(0.0, 5.0, 5)
-    merged = type(found)(np.array([found.counts[0], found.counts[1:].sum()]), np.array([0.0, 1, 5]), "")
-    heights = heights_of(histogram_png(merged, 100, 401))
-    assert heights[:20].tolist() == [400] * 20
-    assert abs(heights[20:] - 100).max() <= 1
-
-
-def test_one_outlier_does_not_move_the_rest():
-    """What one element is, is one step high at most, and stands at the very end."""
-    stats = tnp.stats(DATA["one outlier"])
-    heights = heights_of(histogram_png(line_of(stats)[1]))
-    assert heights[:2].max() == 15
-    assert heights[3:-1].max() == 0
-    assert heights[-1] == 1
-    assert sparkline_of(stats).strip(" ")[-1] == "▁"
-
-
 @pytest.mark.parametrize("spread", [1e-3, 1e-2, 0.1, 0.2])
 @pytest.mark.parametrize("centre", [1.0, 0.51, -3.0, 100.0])
 def test_many_around_a_centre_have_no_comb_and_quantiles_as_exact_as_is_said(centre, spread):

@@ -102,16 +102,6 @@ def test_no_more_pictures_than_a_page_holds_are_shown():
     assert len(image.places) == 64
 
 
-def test_of_large_pictures_every_few_rows_and_columns_are_shown():
-    """The very elements of these, in at most a million pixels, with no more of any other read."""
-    array = np.arange(3000 * 2000, dtype=np.uint32).reshape(3000, 2000) % 251
-    image = tnp.image(torch.from_numpy(array.astype(np.uint8)))
-    assert "every 3rd row and column" in image.caption
-    np.testing.assert_array_equal(decoded(image), array[::3, ::3])
-    endless = tnp.image(torch.zeros(1).expand(3, 2**40, 5), layout="CHW")
-    assert max(endless.size) <= 2048
-
-
 @pytest.mark.parametrize(
     ("values", "expected", "said"),
     [
@@ -144,15 +134,6 @@ def test_a_range_that_is_named_holds_and_what_lies_beyond_is_counted():
     assert decoded(tnp.image(np.array([[10, 20]], np.uint8), value_range=(10, 20))).tolist() == [[0, 255]]
 
 
-@pytest.mark.filterwarnings("error")
-def test_numbers_may_be_tensors_that_have_a_gradient():
-    """Of all shapes that numbers have; torch would warn of each that becomes a scalar."""
-    values, half = torch.tensor([[-1.0, 0.0, 0.5]]), torch.nn.Parameter(torch.tensor(0.5))
-    ends = torch.nn.Parameter(torch.tensor([0.0, 0.5]))
-    assert decoded(tnp.image(values, value_range=ends)).tolist() == [[0, 0, 255]]
-    assert decoded(tnp.image(values, mean=half, std=half)).tolist() == [[0, 128, 191]]
-
-
 def test_a_normalization_is_undone():
     """As torchvision's ``Normalize`` has done it, channel by channel, to the very bytes."""
     expected = rgb()
@@ -164,16 +145,6 @@ def test_a_normalization_is_undone():
         assert "mean 0.485, 0.456, 0.406 and std 0.229, 0.224, 0.225 undone · 0 … 1 as they are" in image.caption
     halved = tnp.image(torch.tensor([[-1.0, 1.0]]), mean=0.5, std=0.5)
     assert decoded(halved).tolist() == [[0, 255]]
-
-
-def test_alpha_is_neither_stretched_nor_normalized():
-    """From 0 to 1 in floats, to 255 in integers."""
-    pixels = np.array([[[-4.0, 0.0, 4.0, 0.5]]])
-    image = tnp.image(pixels, layout="HWC")
-    assert decoded(image)[0, 0].tolist() == [0, 128, 255, 128]
-    assert "−4 … 4" in image.caption and "alpha 0 … 1" in image.caption
-    image = tnp.image((pixels * 100).astype(np.int32) + 14, layout="HWC", mean=0, std=1)
-    assert decoded(image)[0, 0, 3] == 64
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
@@ -199,39 +170,6 @@ def test_what_a_mask_hides_is_marked():
         assert decoded(tnp.image(obj)).tolist() == [[list(palette.NAN), [255] * 3]]
 
 
-@pytest.mark.parametrize(
-    ("shape", "said"),
-    [
-        ((16, 3, 3, 3), "NCHW, assumed as usual in torch (NHWC fits too) · 3 × 3 RGB · 16 pictures"),
-        ((2, 3, 9, 4), "NCHW, assumed as usual in torch (NHWC fits too) · 9 × 4 RGB · 2 pictures"),
-        ((1, 1, 1, 1), "NCHW, assumed as usual in torch (NHWC fits too) · 1 × 1 grey · 1 picture"),
-        ((64, 32, 3, 3), "NCHW, assumed as usual in torch (NHWC fits too) · 3 × 3 grey · the first 2 of 64 pictures"),
-        ((8, 512, 1, 1), "NCHW, assumed as usual in torch (NHWC fits too) · 1 × 1 grey · the first of 8 pictures, the"),
-        ((8, 28, 28, 3), "NHWC, the only layout with 1, 3 or 4 channels · 28 × 28 RGB · 8 pictures"),
-        ((3, 4, 3), "CHW, assumed as usual in torch (HWC fits too) · 4 × 3 RGB"),
-        ((9, 8, 4), "HWC, the only layout with 1, 3 or 4 channels · 9 × 8 RGBA"),
-        ((16, 28, 28), "CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile"),
-        ((8, 64, 14, 14), "NCHW, assumed as usual in torch · 14 × 14 grey · the first of 8 pictures, 64 channels"),
-    ],
-)  # fmt: skip
-def test_what_is_assumed_of_a_shape_is_said(shape, said):
-    """Channels first, as torch has them, wherever that may be; of more channels than colours each is a tile."""
-    assert tnp.image(torch.zeros(shape)).caption.startswith(said)
-
-
-def test_each_channel_of_feature_maps_is_a_tile():
-    """In order, by the index that leads to it; those of more pictures than there is room for are left out whole."""
-    maps = torch.randint(0, 256, (8, 64, 5, 6), dtype=torch.uint8)
-    image = tnp.image(maps)
-    assert [place.label for place in image.places] == [f"0, {c}" for c in range(64)]
-    for c in range(64):
-        np.testing.assert_array_equal(decoded(image, c, (5, 6))[..., 0], maps[0, c].numpy())
-    few = tnp.image(maps[:, :8])
-    assert [place.label for place in few.places] == [f"{n}, {c}" for n in range(8) for c in range(8)]
-    tops = [place.top for place in few.places]
-    assert tops == [top for top in sorted(set(tops)) for _ in range(8)], "a row for each picture"
-
-
 def test_pictures_of_a_list_are_read_each_by_itself():
     """Tensors and arrays, of any size, layout and dtype; what holds for all of them is said once."""
     coloured, grey = rgb(), np.random.default_rng(1).integers(0, 256, (9, 7), np.uint8)
@@ -251,31 +189,6 @@ def test_pictures_of_a_list_are_read_each_by_itself():
     assert tnp.image([grey, grey]).caption.startswith(
         "a list of 2 pictures · HW, the only layout that fits · 9 × 7 grey"
     )
-
-
-def test_a_list_is_bounded_and_its_batches_are_laid_out():
-    """Of each as much as there is room for; a long one says how many there are."""
-    image = tnp.image([torch.zeros(40, 3, 8, 8), torch.zeros(8, 8)])
-    assert [place.label for place in image.places] == [*(f"0, {n}" for n in range(32)), "1"]
-    long = tnp.image([torch.zeros(900, 1200)] * 1000)
-    assert "a list of the first 64 of 1,000 pictures" in long.caption and "every 9th row and column" in long.caption
-    many = tnp.image([torch.zeros(9, 9 + i) for i in range(9)])
-    assert "· 9 × 9 grey; 9 × 10 grey; 9 × 11 grey; 9 × 12 grey; 5 more · " in many.caption
-
-
-def test_the_size_on_the_page_is_chosen():
-    """Of the longer side of each picture, by the nearest of its pixels; one that leaves some out says so."""
-    values = np.random.default_rng(0).integers(0, 256, (2, 6, 9), np.uint8)
-    image = tnp.image(values, size=90)
-    assert [(place.width, place.height) for place in image.places] == [(90, 60)] * 2
-    for i in range(2):
-        np.testing.assert_array_equal(decoded(image, i, (6, 9))[..., 0], values[i])
-    assert "reduced" not in image.caption
-    mixed = tnp.image([values[0], rgb(40, 20)], size=20)
-    assert [(place.width, place.height) for place in mixed.places] == [(20, 13), (10, 20)]
-    assert mixed.caption.endswith("reduced to 20 pixels")
-    one = tnp.image(torch.rand(3, 400, 300), size=100)
-    assert one.size == (75, 100)
 
 
 @pytest.mark.parametrize(

@@ -275,10 +275,9 @@ class ReportLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A heading, a line for each change, the parts that were not read, and the names of the unchanged."""
+    """A heading, a line for each change, and the parts that were not read."""
 
     heading: str
     lines: tuple[ReportLine, ...] = ()
     left_out: str = ""
     num_watched: int = 0
-    unchanged: tuple[str, ...] = ()

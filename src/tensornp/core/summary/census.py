@@ -28,7 +28,9 @@ MAX_READ_NBYTES = 2**26
 """Bytes that are read to find NaN and infinities."""
 MIN_ROWS_OF_GROUP = 8
 """Rows of a group that are shown even if other groups must be left out for them."""
-OWNERS = ("parameters and buffers", "gradients", "optimizer states", "other names", "history", "last traceback")
+OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]", "last error")
+RELEASED = ("Out[…]", "last error")
+"""Owners whose memory `%tensors --release` frees."""
 _HOLDING_ORDER = {"name": 0, "history": 1, "traceback": 2}
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
@@ -237,12 +239,12 @@ def _owner_of(group: Group) -> str:
     """Return the owner: a module if it reaches the memory, the gradients if nothing else does."""
     named = [found for found in group.found if found.holding == "name"]
     if not named:
-        return "history" if any(found.holding == "history" for found in group.found) else "last traceback"
+        return "Out[…]" if any(found.holding == "history" for found in group.found) else "last error"
     if any(found.kind in ("parameter", "buffer") for found in named):
         return "parameters and buffers"
     if all(found.kind == "grad" for found in named):
         return "gradients"
-    return "optimizer states" if any(map(_is_state, named)) else "other names"
+    return "optimizer states" if any(map(_is_state, named)) else "variables"
 
 
 def _is_state(found: Found) -> bool:

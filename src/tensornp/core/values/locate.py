@@ -132,46 +132,24 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     return Location(what, count, tuple(map(source.index, first)), tuple(axes), number, source.scope)
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """An element next to a place; it is the one of that `number`, from 1 on, of `count`."""
-
-    index: Index
-    number: int
-    count: int
-
-
 @never_compiled
 @outside_modes
 @np.errstate(all="ignore")
-def place_beside(
-    tensor: Any, what: str, at: Index | None = None, *, is_back: bool = False, is_counted: bool = True
-) -> Beside | None:
-    """Return the next such element behind the index `at`, or the last one before it.
+def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | None:
+    """Return the index of the next such element behind `at`, or of an extreme.
 
-    An extreme is always the first. Reads every element to count them; unless `is_counted`, stops at the next one.
+    After the last one follows the first. Reads elements up to it.
     """
     source, value = _search(tensor, what)
-    here, is_back = (place_of(at, source.shape) if at else -1, is_back) if value is None else (-1, False)
-    count = num_before = num_here = 0
-    first = last = before = behind = None
+    here = place_of(at, source.shape) if at and value is None else -1
+    first = None
     for flat in _places(source, what, value):
-        if not len(flat):
-            continue
-        left, right = (int(np.searchsorted(flat, here, side)) for side in ("left", "right"))
-        first, last = flat[0] if first is None else first, flat[-1]
-        before = flat[left - 1] if left else before
-        behind = flat[right] if behind is None and right < len(flat) else behind
-        count, num_before, num_here = count + len(flat), num_before + left, num_here + right - left
-        if behind is not None and not is_counted and not is_back:
-            break
-    if first is None or last is None:
-        return None
-    if is_back:
-        found, number = (last, count) if before is None else (before, num_before)
-    else:
-        found, number = (first, 1) if behind is None else (behind, num_before + num_here + 1)
-    return Beside(source.index(int(found)), number, count)
+        behind = flat[flat > here]
+        if len(behind):
+            return source.index(int(behind[0]))
+        if len(flat) and first is None:
+            first = flat[0]
+    return None if first is None else source.index(int(first))
 
 
 def _numbers(source: Source, what: str) -> Iterator[tuple[Array, Any]]:

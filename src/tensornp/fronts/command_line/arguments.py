@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from typing import NoReturn
 
 from tensornp.errors import BadRequestError
@@ -19,33 +18,22 @@ SORTED_BY = ("name", "kind", "shape", "elements", "dtype", "where", "bytes", "no
 _USAGE = """tensornp [OPTION ...] PATH
        tensornp scan [OPTION ...] PATH
        tensornp diff [OPTION ...] A B"""
-_EPILOG = """A path is a safetensors file, one of torch.save, GGUF, .npy or .npz, an index of several, or a folder: of
-these, of torch.distributed.checkpoint, or of weights that accelerate has offloaded; or the address of a file or an
-index, as https://host/model.safetensors or s3://bucket/model.safetensors. Of a file the header alone is read to list
-it, and nothing in it is run. tensornp ./scan lists what is called scan.
+_EPILOG = """A path is a safetensors file, one of torch.save, GGUF, .npy or .npz, an index of
+several, or a folder: of these, of torch.distributed.checkpoint, or of weights
+that accelerate has offloaded; or the address of a file or an index, such as
+https://host/model.safetensors or s3://bucket/model.safetensors. A list reads
+only the header of a file, and runs nothing in it. tensornp ./scan lists a file
+called scan.
 
-The status is 0; of diff it is 0 where all weights are equal, and 1 where they differ; 2 where something went wrong,
-which is then told in a line."""
-
-
-class _Paragraphs(argparse.HelpFormatter):
-    """Fills each paragraph by itself."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n\n".join(super(_Paragraphs, self)._fill_text(one, width, indent) for one in text.split("\n\n"))
+The exit status is 0; diff returns 1 if weights differ. It is 2 after an error,
+which is printed in one line."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that tells in one line what it does not understand."""
-
-    def format_help(self) -> str:
-        """Return the help, as wide as the terminal."""
-        # Each argument that is added asks for a formatter, and that for the width by three libraries.
-        self.formatter_class = _Paragraphs
-        return super().format_help()
+    """A parser whose errors are one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is said of it."""
+        """Raise BadRequestError."""
         raise BadRequestError(f"{message}; tensornp --help tells what there is")
 
 
@@ -53,7 +41,7 @@ def parser() -> Parser:
     """Return the parser of the command line."""
     made = Parser(
         "tensornp", _USAGE, "List the weights of a checkpoint, scan their values, or compare two of them.", _EPILOG,
-        formatter_class=partial(_Paragraphs, width=80), allow_abbrev=False, add_help=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, add_help=False,
     )  # fmt: skip
     made.add_argument("paths", nargs="*", metavar="PATH", help=argparse.SUPPRESS)
     made.add_argument("--find", metavar="WORDS", help="only weights whose names have these words or fit these globs")

@@ -1,8 +1,7 @@
-"""The command ``tensornp``: what is asked for is looked up, printed, and told by the status."""
+"""The command ``tensornp``: list, scan or compare checkpoints."""
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from tensornp.render.layout.document import Document
 
-_BEGIN = b"<!DOCTYPE html>"
 EQUAL, DIFFERENT, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""
 
@@ -42,16 +40,22 @@ def main() -> int:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command with these arguments, and return its status."""
+    for stream in (sys.stdout, sys.stderr):
+        # A replacement for a stream may have no encoding.
+        with suppress(AttributeError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         return _run(arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:
+        # Python would print an error when it writes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EQUAL
     except TensornpError as error:
         return _trouble(str(error))
     except OSError as error:
         return _trouble(": ".join(filter(None, (error.filename, error.strerror))) or str(error))
-    except MemoryError:
-        return _trouble("there is not enough memory")
     except Exception as error:
         if os.environ.get(RAISE):
             raise
@@ -59,7 +63,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    _replace_unknown_characters()
     made = parser()
     asked = parsed(made, arguments)
     if asked.help:
@@ -138,7 +141,7 @@ def _opened(asked: argparse.Namespace) -> list[Any]:
 
 
 def _progress() -> Any:
-    """Return that a bar tells of the progress, where somebody sees it."""
+    """Return None for a progress bar on a terminal, else False."""
     from tensornp.fronts.command_line.colours import is_terminal
 
     return None if is_terminal(sys.stderr) else False
@@ -156,50 +159,26 @@ def _text_of(answer: _Answer, asked: argparse.Namespace) -> str:
 
 
 def _write_page(path: str, document: Document, sources: Sequence[str]) -> None:
-    """Write a page to a path that is none of the sources, and is there, if at all, as a page."""
-    from tensornp.render.layout.page import page_of
+    """Write a page to a path, unless it is one of the sources."""
+    from tensornp.render.layout.document import page_of
 
-    is_source = any(all(map(os.path.exists, (path, one))) and os.path.samefile(path, one) for one in sources)
-    if is_source or (os.path.isfile(path) and os.path.getsize(path) and not _is_page(path)):
-        raise BadRequestError(f"{path!r} is there and no page: nothing was written over it")
+    if any(os.path.exists(path) and os.path.exists(one) and os.path.samefile(path, one) for one in sources):
+        raise BadRequestError(f"--html must be another file, got the checkpoint {path!r}; nothing was written")
     page = page_of(document.html())
     with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(page)
 
 
-def _is_page(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(_BEGIN)) == _BEGIN
-
-
-def _replace_unknown_characters() -> None:
-    """Print a question mark for characters that the encoding of a stream lacks."""
-    for stream in (sys.stdout, sys.stderr):
-        # A replacement for a stream may have no encoding.
-        with suppress(AttributeError):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
-
-
 def _print(text: str, status: int = EQUAL) -> int:
-    """Print a text, whether or not somebody reads all of it, and return the status."""
-    try:
-        print(text, flush=True)
-    except OSError as error:
-        # Python would try once more to write what is left, and tell of it.
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # Windows tells of a closed pipe so.
-        if not isinstance(error, BrokenPipeError) and error.errno != errno.EINVAL:
-            return _trouble(f"the output cannot be written: {error.strerror}")
+    print(text, flush=True)
     return status
 
 
-def _trouble(said: str, status: int = TROUBLE) -> int:
-    """Tell in one line what went wrong."""
+def _trouble(text: str) -> int:
+    """Print a problem in one line; return the status of it."""
     from tensornp.core.lowlevel.text import legible
 
-    # One that was closed before the start is None.
+    # A stream that was closed before the start is None.
     with suppress(AttributeError, OSError):
-        sys.stderr.write(f"tensornp: {legible(said)}\n")
-        sys.stderr.flush()
-    return status
+        print(f"tensornp: {legible(text)}", file=sys.stderr, flush=True)
+    return TROUBLE

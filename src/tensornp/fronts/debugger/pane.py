@@ -74,7 +74,7 @@ class Figures:
 
 
 def line_of(tensor: torch.Tensor) -> str:
-    """Return a tensor in one line: ``(64, 512) float32 cuda:0 · requires grad``, and the values of a tiny one."""
+    """Return a tensor in one line: ``(64, 512) float32 cuda:0 · requires grad``."""
     return _guarded(lambda: _line(tensor, _facts(tensor)), lambda reason: f"{type(tensor).__name__}: {reason}")
 
 

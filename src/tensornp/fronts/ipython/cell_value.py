@@ -13,7 +13,7 @@ from IPython.core.displayhook import DisplayHook
 
 from tensornp.errors import BadRequestError
 from tensornp.fronts.ipython.arguments import NOT_PYTHON
-from tensornp.fronts.ipython.shell import ShellSession
+from tensornp.fronts.ipython.history import ShellSession
 
 
 def typed_expression(shell: Any) -> str:

@@ -13,13 +13,12 @@ from tensornp.core.lowlevel import threads
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import TensorDisplay
 from tensornp.fronts.ipython.guide import GuideMagics
-from tensornp.fronts.ipython.history import clear_own_frames
+from tensornp.fronts.ipython.history import ShellSession
 from tensornp.fronts.ipython.live import Live
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
 from tensornp.fronts.ipython.pass_magics import PassMagics
 from tensornp.fronts.ipython.printers import TensorPrinters
-from tensornp.fronts.ipython.shell import ShellSession
 from tensornp.fronts.ipython.value_magics import ValueMagics
 from tensornp.fronts.ipython.weight_magics import WeightMagics
 from tensornp.session.ledger import Ledger
@@ -86,7 +85,6 @@ class Extension:
             ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
             ("post_run_cell", threads.cells.end),
-            ("post_run_cell", clear_own_frames),
             ("post_run_cell", live.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),

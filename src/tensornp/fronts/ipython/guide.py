@@ -16,6 +16,7 @@ from tensornp.fronts.ipython.arguments import as_usage_errors
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
+    from tensornp.render.layout.document import Document
     from tensornp.render.layout.table import TableRow
 
 COMMANDS = (
@@ -58,27 +59,20 @@ class GuideMagics(Magics):
         `%config TensorDisplay.mode = 'copy'` sets an option. `c.TensorDisplay.mode = "copy"` in ipython_config.py
         sets it for all notebooks.
         """
+        from tensornp.render.layout.document import displayed
+
         if line.strip():
             raise UsageError("%tensornp takes no argument; %config TensorDisplay sets an option")
         with as_usage_errors("%tensornp"):
-            text, html = self._guide()
-            display({"text/plain": text, "text/html": html}, raw=True)
+            display(displayed("%tensornp", self._guide), raw=True)
 
-    def _guide(self) -> tuple[str, str]:
-        """Return the screen as text and as HTML."""
-        from html import escape
+    def _guide(self) -> Document:
+        from tensornp.render.layout.document import Document, Heading
+        from tensornp.render.layout.table import Table, TableRow
 
-        from tensornp.render.layout.style import WIDE
-        from tensornp.render.layout.table import Table, TableRow, table_html, table_text
-
-        tables = (
-            Table(("type", "to see"), tuple(map(TableRow, COMMANDS))),
-            Table(("option", "now", "meaning"), tuple(self._options())),
-        )
-        heading = f"tensornp {version('tensornp')} · {_fast()}"
-        inside = "".join(map(table_html, tables))
-        html = f'<div class="tensornp" dir="ltr" style="{WIDE}"><div>{escape(heading)}</div>{inside}</div>'
-        return "\n\n".join([heading, *map(table_text, tables)]), html
+        commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
+        options = Table(("option", "now", "meaning"), tuple(self._options()))
+        return Document((Heading(f"tensornp {version('tensornp')} · {_fast()}"), commands, options))
 
     def _options(self) -> Iterator[TableRow]:
         """Yield a row for each option: its value, its default if that differs, and its help, shortened."""

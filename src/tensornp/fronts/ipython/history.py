@@ -1,17 +1,38 @@
-"""References that IPython keeps: results of cells, and frames of the last traceback."""
+"""Names, results of cells and the last traceback of one shell."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from tensornp.core.lowlevel.fallback import is_own
-
 _UNDERS = ("_", "__", "___")
+
+
+class ShellSession:
+    """A shell as the session's memory knows it."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        """The namespace, including IPython's history."""
+        names: Mapping[str, Any] = self._shell.user_ns
+        return names
+
+    @property
+    def cell(self) -> str:
+        """The cell that runs now: "In[4]"."""
+        return f"In[{self._shell.displayhook.prompt_count}]"
+
+    @property
+    def source(self) -> str:
+        """The source of the cell that runs now; of one that is not stored, that of the last one."""
+        return str((self._shell.history_manager.input_hist_parsed or [""])[-1])
 
 
 class History:
@@ -47,16 +68,6 @@ class History:
     def clear_last_traceback(self) -> None:
         """Let go of what the functions of the last traceback hold; the traceback itself stays."""
         for frame in _frames_of_last_error():
-            _clear(frame)
-
-
-def clear_own_frames(result: Any) -> None:
-    """Let go of what functions of tensornp hold where a cell has ended in an error or in Ctrl-C.
-
-    Python keeps the last error with all its frames, and no user can know of ours. Those of the user's stay as they are.
-    """
-    if not result.success:
-        for frame in filter(is_own, _frames_of_last_error()):
             _clear(frame)
 
 

@@ -270,7 +270,7 @@ class Live:
         if not run.is_over or len(run._record.calls) < 2:
             return None
         from tensornp.core.namespace.caller import name_of
-        from tensornp.widget.passes.calls import CallsWidget
+        from tensornp.widget.calls import CallsWidget
 
         opened = expression or name_of(run, self._shell.user_ns)
         return CallsWidget(run, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind)

@@ -19,7 +19,7 @@ from IPython.display import display
 
 from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.names import check_overwritable, check_reachable
+from tensornp.fronts.ipython.names import check_identifier, check_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class TensorMagics(Magics):
         names = rest.removesuffix(";").split()
         with as_usage_errors():
             for name in names:
-                check_reachable(name)
+                check_identifier(name)
         body = compile_body(self.shell, cell)
         expression = names[0] if len(names) == 1 else body.expression
         request = replace(request, is_quiet=request.is_quiet or body.is_quiet, expression=expression)
@@ -136,7 +136,7 @@ class TensorMagics(Magics):
         options, rest = split_line(line, OPTIONS[magic])
         with as_usage_errors():
             if "out" in options:
-                check_overwritable(self.shell, options["out"])
+                check_name(self.shell, options["out"])
         return options, rest
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _nothing_in(value: Any, wanted: str, cure: str) -> str:
 
 
 def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], *, is_one: bool) -> None:
-    from tensornp.render.layout.bundle import bundle
+    from tensornp.render.layout.document import bundle
     from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
     if not is_one:
@@ -249,7 +249,7 @@ def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], 
 
 def _show_way_back(array: np.ndarray[Any, Any]) -> None:
     from tensornp.core.convert.to_tensor import why_copied
-    from tensornp.render.layout.bundle import bundle
+    from tensornp.render.layout.document import bundle
     from tensornp.render.tensor.receipt import way_back_html, way_back_text
 
     said = why_copied(array), array.nbytes

@@ -11,17 +11,17 @@ from IPython.display import display
 
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names
-from tensornp.fronts.ipython.history import History
-from tensornp.fronts.ipython.shell import ShellSession
+from tensornp.fronts.ipython.history import History, ShellSession
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
+    from tensornp.core.memory.changes import Report
     from tensornp.core.summary.census import Census
-    from tensornp.fronts.ipython.after_cell import ShellWatch
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
     from tensornp.session.ledger import Ledger
     from tensornp.session.release import Surveyor
+    from tensornp.session.watch import Watch
     from tensornp.widget.table import LiveTable
 
 MAX_SEARCHED_ROWS = 2000
@@ -40,15 +40,16 @@ class MemoryMagics(Magics):
         self._display = config
         self._live = live
         self._ledger = ledger
-        self._watch: ShellWatch | None = None
+        self._made_watch: Watch | None = None
 
-    def _watching(self) -> ShellWatch:
-        """Return the watch, made when it is first asked for, so that loading stays quick."""
-        if self._watch is None:
-            from tensornp.fronts.ipython.after_cell import ShellWatch
+    @property
+    def _watch(self) -> Watch:
+        """The watch, which is imported when it is first used."""
+        if self._made_watch is None:
+            from tensornp.session.watch import Watch
 
-            self._watch = ShellWatch(self.shell, self._display)
-        return self._watch
+            self._made_watch = Watch(ShellSession(self.shell), lambda: self._display.options)
+        return self._made_watch
 
     def _surveyor(self) -> Surveyor:
         from tensornp.session.release import Surveyor
@@ -70,7 +71,7 @@ class MemoryMagics(Magics):
             --release       drop results that only Out[n], _ and the last traceback hold; your own names are never
                             touched
 
-        The heading counts each storage once. "pinned by" names what else keeps a tensor alive.
+        The heading counts each storage once. "kept alive by" names what else keeps a tensor alive.
         """
         options, rest = split_line(line, OPTIONS["tensors"])
         names = split_names(rest)
@@ -108,9 +109,10 @@ class MemoryMagics(Magics):
         return LiveTable(*census_rows(census), anchor=anchor, num_left_out=census.num_left_out, table_html=table_html)
 
     def end(self) -> None:
-        """Take the watch back."""
-        if self._watch is not None:
-            self._watch.remove([])
+        """End the watch."""
+        if self._made_watch is not None:
+            self._made_watch.remove([])
+            self._follow()
 
     @no_var_expand
     @line_magic
@@ -132,23 +134,57 @@ class MemoryMagics(Magics):
         options, rest = split_line(line, OPTIONS["tensorwatch"])
         names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
-            gone = self._watching().remove(names)
+            gone = self._watch.remove(names)
+            self._follow()
             missing = [name for name in names if name not in gone]
             if missing:
                 raise UsageError(f"{missing[0]} is not watched; %tensorwatch lists what is")
             print(f"no longer watched: {', '.join(gone)}" if gone else "nothing is watched")
             return
         if not names:
-            watched = ", ".join(self._watching().watch.names)
+            watched = ", ".join(self._watch.names)
             print(f"watched after each cell: {watched}" if watched else "nothing is watched; %tensorwatch NAME begins")
             return
         try:
-            count = self._watching().add(names)
+            count = self._watch.add(names)
         except TensornpError as error:
             raise UsageError(str(error)) from None
-        watch = self._watching().watch
-        first = "the first " if watch.is_partial(names) else ""
+        self._follow()
+        first = "the first " if self._watch.is_partial(names) else ""
         noun = "tensor or array" if count == 1 else "tensors or arrays"
         print(f"watching {', '.join(names)} ({first}{count:,} {noun}) after each cell")
-        if watch.left_out:
-            print(watch.left_out)
+        if self._watch.left_out:
+            print(self._watch.left_out)
+
+    def _follow(self) -> None:
+        """Register the callback exactly while something is watched."""
+        events = self.shell.events
+        is_called = self._after_cell in events.callbacks["post_run_cell"]
+        if self._watch.names and not is_called:
+            events.register("post_run_cell", self._after_cell)
+        elif is_called and not self._watch.names:
+            events.unregister("post_run_cell", self._after_cell)
+
+    def _after_cell(self, result: Any) -> None:
+        """Show the changes; an exception here would be printed below every cell."""
+        from tensornp.core.lowlevel.attributes import error_text
+        from tensornp.core.memory.changes import Report, ReportLine
+
+        # A cell that is not stored has the number of the last one.
+        is_stored = bool(getattr(result.info, "store_history", True) and result.execution_count)
+        cell = f"In[{result.execution_count if is_stored else self.shell.displayhook.prompt_count}]"
+        try:
+            report = self._watch.report(cell)
+            if report is not None:
+                _show(report)
+        except KeyboardInterrupt:
+            print(f"%tensorwatch was interrupted; the next report includes the changes of {cell}")
+        except Exception as error:
+            _show(Report(f"{cell}: the watch failed", (ReportLine("", (f"{error_text(error)}; %tensorwatch --off",)),)))
+
+
+def _show(report: Report) -> None:
+    from tensornp.render.collections.report import report_document
+    from tensornp.render.layout.document import displayed
+
+    display(displayed("the report of %tensorwatch", lambda: report_document(report)), raw=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -16,18 +15,30 @@ from tensornp.errors import BadRequestError, NameTakenError
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
 
-BUILTIN = "a builtin of Python"
-# Texts, which are compiled when they are asked for: not to load the extension.
-_OF_IPYTHON = r"_{1,3}|_\d+|_i{1,3}|_i\d+|_[iod]h|In|Out|exit|quit|get_ipython"
-_OF_PYTHON = r"__\w+__"
-
 
 def bind(shell: Any, name: str, make: Callable[[], Any], overwrite: bool) -> None:
-    """Bind what `make` returns to `name`; `NameTakenError` if that cannot be, or is taken."""
-    taken = occupant(shell, name)
-    if taken and not overwrite:
-        raise NameTakenError(f"{name} already names {taken}; press Overwrite to replace it", can_overwrite=True)
+    """Bind the result of `make` to `name`; raise NameTakenError if the name is invalid or taken."""
+    check_name(shell, name)
+    if name in shell.user_ns and not overwrite:
+        kind = type(shell.user_ns[name]).__name__
+        text = f"{name} already names something of type {kind}; press Overwrite to replace it"
+        raise NameTakenError(text, can_overwrite=True)
     shell.push({name: make()})
+
+
+def check_name(shell: Any, name: str) -> None:
+    """Raise NameTakenError if `name` is no identifier, or belongs to Python or IPython."""
+    check_identifier(name)
+    namespace, hidden = shell.user_ns, shell.user_ns_hidden
+    is_users = name in namespace and hidden.get(name, hidden) is not namespace[name]
+    if name.startswith("__") or (not is_users and (name in hidden or hasattr(builtins, name))):
+        raise NameTakenError(f"{name} already names something of Python or IPython; choose another name")
+
+
+def check_identifier(name: str) -> None:
+    """Raise NameTakenError if `name` is no identifier."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise NameTakenError(f"{quoted(name)} is not a valid Python name; choose letters, digits and _")
 
 
 def likely(shell: Any, reached: str) -> Iterator[Any]:
@@ -60,38 +71,3 @@ def suggested(shell: Any, reference: TensorReference, reached: str = "") -> str:
     own = reached or next((name for name in names if not name.startswith("_")), "")
     name = re.sub(r"\W+", "_", own).strip("_") + "_np"
     return name if own and name.isidentifier() else "array_np"
-
-
-def occupant(shell: Any, name: str) -> str:
-    """Return what `name` stands for: "something of type Tensor", `BUILTIN`, or nothing, which is empty.
-
-    Raises
-    ------
-    NameTakenError
-        If no variable of the user's can have that name, whatever it stands for.
-    """
-    check_reachable(name)
-    for owner, pattern in (("Python", _OF_PYTHON), ("IPython", _OF_IPYTHON)):
-        if re.fullmatch(pattern, name):
-            raise NameTakenError(f"{name} belongs to {owner} itself; choose another name")
-    namespace, hidden, is_builtin = shell.user_ns, shell.user_ns_hidden, hasattr(builtins, name)
-    # IPython itself puts a function of its own in the place of `open`.
-    if name not in namespace or (is_builtin and hidden.get(name, hidden) is namespace[name]):
-        return BUILTIN if is_builtin else ""
-
-    return f"something of type {type(namespace[name]).__name__}"
-
-
-def check_overwritable(shell: Any, name: str) -> None:
-    """Raise `NameTakenError` unless ``-o`` may bind `name`, whatever variable of the user's it stands for."""
-    if occupant(shell, name) == BUILTIN:
-        raise NameTakenError(f"{name} already names {BUILTIN}; choose another name")
-
-
-def check_reachable(name: str) -> None:
-    """Raise `NameTakenError` where no line of Python can say `name`."""
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise NameTakenError(f"{quoted(name)} is not a valid Python name; choose letters, digits and _")
-    said = unicodedata.normalize("NFKC", name)
-    if said != name:
-        raise NameTakenError(f"{name!r} cannot be reached, because Python reads it as {said!r}; choose that")

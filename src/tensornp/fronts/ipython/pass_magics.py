@@ -11,7 +11,7 @@ from IPython.display import display
 
 from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.names import check_overwritable
+from tensornp.fronts.ipython.names import check_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ class PassMagics(Magics):
         options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"])
         with as_usage_errors():
             if "out" in options:
-                check_overwritable(self.shell, options["out"])
+                check_name(self.shell, options["out"])
             usage, words = "%%follow [options] [MODULE ...]", rest.split()
             modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
             names = self.shell.user_ns if local_ns is None else ChainMap(local_ns, self.shell.user_ns)

@@ -124,7 +124,7 @@ class TensorPrinters:
         if not is_ours(obj, self._has_other_display):
             return None
         from tensornp.core.summary.view import Unshown
-        from tensornp.render.view import shown_of, summary_html, summary_text
+        from tensornp.render.show import shown_of, summary_html, summary_text
 
         expression = "" if is_met_tensor(obj) else self._reaching(obj)
         summary = _as_typed(shown_of(obj, self._config.options, self._look, expression), self._shell)

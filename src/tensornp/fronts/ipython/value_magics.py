@@ -53,7 +53,7 @@ class ValueMagics(Magics):
         """
         from tensornp.core.summary.stats import summarize_stats
         from tensornp.render.layout.document import displayed
-        from tensornp.render.values.stats import stats_document
+        from tensornp.render.values import stats_document
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
@@ -90,7 +90,7 @@ class ValueMagics(Magics):
         from tensornp.render.layout.document import displayed
         from tensornp.render.models.comparison import weights_comparison_document
         from tensornp.render.passes.comparison import pass_comparison_document
-        from tensornp.render.values.comparison import comparison_document
+        from tensornp.render.values import comparison_document
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"

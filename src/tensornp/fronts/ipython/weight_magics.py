@@ -8,7 +8,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, needs_local_sco
 from IPython.display import display
 
 from tensornp.fronts.ipython.arguments import argument_in, as_usage_errors, expression_in, split_line, typed_value
-from tensornp.fronts.ipython.names import check_overwritable
+from tensornp.fronts.ipython.names import check_name
 
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.live import Live
@@ -63,7 +63,7 @@ class WeightMagics(Magics):
         options, rest = split_line(line, OPTIONS["weights"])
         with as_usage_errors():
             if "out" in options:
-                check_overwritable(self.shell, options["out"])
+                check_name(self.shell, options["out"])
         value, path = typed_value(self.shell, rest, local_ns, USAGE)
         with as_usage_errors("%weights"):
             expression = "" if path is not None else expression_in(rest)

@@ -1,7 +1,6 @@
-"""The printers in marimo: what stands before the look-up of its registry of formatters.
+"""The printers in marimo: a wrapper around the look-up of its formatters.
 
-marimo has no public registry: `_mime_` and `_display_` are for one's own classes, and of others the module
-`marimo._output.formatting`, private as it is, is the only one that is asked.
+marimo has no public registry for classes of others. `marimo._output.formatting` is private.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.fronts.marimo.shown import mime_of
 from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours
-from tensornp.render.views import view_of
+from tensornp.render.renderers import renderer_of
 
 Formatter = Callable[[Any], tuple[str, str]]
 _NO_REGISTRY = (
@@ -25,58 +25,37 @@ _standing: list[_LookUp] = []
 class _LookUp:
     """Wraps marimo's `get_formatter`: ours first, then theirs.
 
-    An entry for a class would be copied to each subclass that is met, and marimo's own, for modules, lists and
-    dictionaries, has been already.
+    marimo copies an entry for a class to each subclass, and has entries for modules, lists and dicts already.
     """
 
     def __init__(self, registry: Any) -> None:
-        self._registry = registry
+        self.registry = registry
         self._before: Callable[[Any], Formatter | None] = registry.get_formatter
         self.is_on = True
 
     def __call__(self, obj: Any) -> Formatter | None:
-        """Return what formats `obj`, or None for what is left to its own methods."""
+        """Return the formatter of `obj`, or None for objects with methods of their own."""
         before = self._before(obj)
-        if not self.is_on or not self._is_marimo_s(before):
+        is_marimo_s = before is None or getattr(before, "__module__", "").partition(".")[0] == "marimo"
+        if not self.is_on or not is_marimo_s:
             return before
-        ours = first_that_works("a display", lambda: self._shows(obj), lambda _: is_met_tensor(obj))
-        return _formatted if ours else before
-
-    def _shows(self, obj: Any) -> bool:
-        # A live card and a record have methods of their own, and a class is no instance of itself.
-        is_left = isinstance(obj, type) or view_of(obj) is not None
-        return not is_left and is_ours(obj, has_own_display)
-
-    @staticmethod
-    def _is_marimo_s(formatter: Formatter | None) -> bool:
-        """Return whether no other library formats the class."""
-        return formatter is None or getattr(formatter, "__module__", "").partition(".")[0] == "marimo"
-
-    def put_in(self) -> None:
-        self._registry.get_formatter = self
-
-    def take_out(self) -> None:
-        """Take it out, unless somebody has put something in its place since; then it only hands on."""
-        self.is_on = False
-        if vars(self._registry).get("get_formatter") is self:
-            del self._registry.get_formatter
+        return mime_of if first_that_works("a display", lambda: _shows(obj), lambda _: is_met_tensor(obj)) else before
 
 
-def _formatted(obj: Any) -> tuple[str, str]:
-    from tensornp.fronts.marimo.shown import mime_of
-
-    return mime_of(obj)
+def _shows(obj: Any) -> bool:
+    # Records have methods of their own.
+    return not isinstance(obj, type) and renderer_of(obj) is None and is_ours(obj, has_own_display)
 
 
 def register() -> None:
-    """Put the printers in; a second time does nothing."""
+    """Wrap marimo's look-up; a second call does nothing."""
     if _standing:
         return
     try:
         from marimo._output.formatting import FORMATTERS
 
         look_up = _LookUp(FORMATTERS)
-        look_up.put_in()
+        vars(FORMATTERS)["get_formatter"] = look_up
     except (ImportError, AttributeError):
         warnings.warn(_NO_REGISTRY, RuntimeWarning, stacklevel=3)
         return
@@ -84,6 +63,9 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Take the printers out; without them, this does nothing."""
+    """Remove the wrapper; one that was wrapped again since only passes calls on."""
     while _standing:
-        _standing.pop().take_out()
+        look_up = _standing.pop()
+        look_up.is_on = False
+        if vars(look_up.registry).get("get_formatter") is look_up:
+            del look_up.registry.get_formatter

@@ -1,4 +1,4 @@
-"""The static card in marimo, with a live part for explorers, modules and passes."""
+"""The static card in marimo with its live part; marimo is not imported here."""
 
 from __future__ import annotations
 
@@ -7,46 +7,62 @@ from collections.abc import Mapping
 from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.summary.options import DisplayOptions
-from tensornp.fronts.marimo.running import name_in, names_of_notebook, runs_in_notebook
-from tensornp.fronts.shown import summary_in
-from tensornp.render.view import summary_html
+
+LIVE = ("ModuleView", "WeightsExplorer", "FollowedPass", "WeightsComparison")
+"""Classes with a live part."""
+
+
+def runs_in_notebook() -> bool:
+    """Return whether a notebook of marimo runs, not a script that has imported it."""
+    runs = getattr(sys.modules.get("marimo"), "running_in_notebook", None)
+    return runs is not None and bool(runs())
 
 
 def mime_of(obj: Any) -> tuple[str, str]:
-    """Return what marimo's `_mime_` is to give; nothing raises."""
-    view = getattr(sys.modules.get("tensornp.widget.toggle"), "TensorWidget", None)
-    if view is not None and isinstance(obj, view):
-        return "text/html", first_that_works("a live card", lambda: _html_of_view(obj), lambda _: obj._repr_html_())
-    names = names_of_notebook()
-    summary = summary_in(names, obj, name_in(names, obj))
-    live = first_that_works("a live part", lambda: _live_part_of(obj, summary, names), lambda _: None)
+    """Return the result of a method `_mime_`; nothing raises."""
+    from tensornp.core.summary.options import DisplayOptions
+    from tensornp.fronts.ours import summary_in
+    from tensornp.render.show import summary_html
+
+    toggle = getattr(sys.modules.get("tensornp.widget.toggle"), "TensorWidget", None)
+    if toggle is not None and isinstance(obj, toggle):
+        return "text/html", first_that_works("a live card", lambda: _toggle_html(obj), lambda _: obj._repr_html_())
+    names = _names()
+    name = next((name for name, value in list(names.items()) if value is obj and not name.startswith("_")), "")
+    summary = summary_in(names, obj, name)
+    live = first_that_works("a live part", lambda: _live_part_of(obj, summary, names, name), lambda _: None)
     anchor, part = live or ("", "")
     return "text/html", summary_html(summary, DisplayOptions(), anchor=anchor) + part
 
 
-def _html_of_view(view: Any) -> str:
-    """Return a live card, which docks into the static one; that alone where no notebook runs."""
+def _names() -> Mapping[str, Any]:
+    """Return the variables of the notebook; marimo has no public function for it."""
+    context = getattr(sys.modules.get("marimo._runtime.context"), "get_context", None)
+    try:
+        names: Mapping[str, Any] = context().globals if context is not None else {}
+    except Exception:
+        # Scripts have no context, and other versions may keep the names elsewhere.
+        return {}
+    return names
+
+
+def _toggle_html(toggle: Any) -> str:
+    """Return a live card, which docks into the static one; the static card alone without a notebook."""
     if not runs_in_notebook():
-        html: str = view._repr_html_()
+        html: str = toggle._repr_html_()
         return html
     from tensornp.fronts.marimo.live import html_of, new_anchor
 
-    static: str = view.move_into(new_anchor())
-    return static + html_of(view)
+    static: str = toggle.move_into(new_anchor())
+    return static + html_of(toggle)
 
 
-def _live_part_of(obj: Any, summary: Any, names: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the class of the card into which the live part of `obj` docks, and its HTML.
-
-    None where it has none.
-    """
-    if not runs_in_notebook() or not _may_be_live(summary):
+def _live_part_of(obj: Any, summary: Any, names: Mapping[str, Any], name: str) -> tuple[str, str] | None:
+    """Return the class of the card for the live part of `obj`, and the HTML of the part; None without one."""
+    if not runs_in_notebook() or type(summary).__name__ not in LIVE:
         return None
-    from tensornp.fronts.marimo.live import live_part_of
+    from tensornp.fronts.marimo.live import html_of, new_anchor, part_of
 
-    return live_part_of(obj, summary, names)
-
-
-def _may_be_live(summary: Any) -> bool:
-    return type(summary).__name__ in ("ModuleView", "WeightsExplorer", "FollowedPass", "WeightsComparison")
+    anchor = new_anchor()
+    part = part_of(obj, summary, names, name, anchor)
+    return (anchor, html_of(part)) if part is not None else None

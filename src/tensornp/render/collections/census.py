@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.core.summary.census import Census, CensusGroup, CensusRow
+from tensornp.core.summary.census import RELEASED, Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, Group, Heading, Lines
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
 from tensornp.render.tensor.changes import change_sentence, change_text
 
-HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "pinned by", "changed")
+HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
 ALWAYS = ("name", "shape", "dtype", "device", "bytes")
 """Columns that are shown whatever they say; the others where one of their cells says anything."""
 COMMON = ("dtype", "device")
@@ -20,7 +20,7 @@ COMMON = ("dtype", "device")
 _BELOW = "└ "
 """Before the names in a group but the first."""
 MAX_PINS = 6
-"""What pins a storage is shown up to here: each display of a tensor adds one."""
+"""What keeps a storage alive is shown up to here: each display of a tensor adds one."""
 
 
 def census_document(census: Census, max_rows: int = 0) -> Document:
@@ -67,8 +67,10 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
     where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
-    owners = [f"{format_nbytes(nbytes)} of {owner}" for owner, nbytes in census.owners.items()]
+    owners = [f"{owner} {format_nbytes(nbytes)}" for owner, nbytes in census.owners.items()]
     whose = [", ".join(owners)] if len(owners) > 1 else []
+    free = sum(nbytes for owner, nbytes in census.owners.items() if owner in RELEASED)
+    whose += [f"%tensors --release frees {format_nbytes(free)}"] if free else []
     bounds = " and ".join(census.bounds)
     stopped = (
         [f"no NaN looked for in {census.num_unread:,}: no more than {bounds} are read"] if census.num_unread else []

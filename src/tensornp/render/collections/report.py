@@ -16,7 +16,7 @@ MAX_LINES, MAX_MORE = 20, 500
 """Lines that are seen at once, and lines in a fold below them."""
 MAX_UNFOLDED = 3
 """Lines that need no summary."""
-MAX_NAMES, MAX_UNCHANGED = 3, 8
+MAX_NAMES = 3
 """Names in one line."""
 
 
@@ -24,7 +24,7 @@ def report_document(report: Report) -> Document:
     """Return one line per change, non-finite values first; a page folds many below a summary."""
     lines, summary = _lines(report), _summary(report)
     seen, more, rest = lines[:MAX_LINES], lines[MAX_LINES : MAX_LINES + MAX_MORE], len(lines[MAX_LINES + MAX_MORE :])
-    end = [*_unchanged(report), *filter(None, [report.left_out])]
+    end = list(filter(None, [report.left_out]))
     num_more = f"… and {len(more) + rest:,} more" if more else ""
     fold = [*more, *([(f"… and {rest:,} more", "")] if rest else [])]
     html = _divs(seen) + (f"<details><summary>{num_more}</summary>{_divs(fold)}</details>" if more else "")
@@ -72,11 +72,3 @@ def _divs(lines: list[tuple[str, str]]) -> str:
         f'<div style="{ALARM_TEXT}">{escape(text)}</div>' if alarm else f"<div>{escape(text)}</div>"
         for text, alarm in lines
     )
-
-
-def _unchanged(report: Report) -> list[str]:
-    """Return the names of everything unchanged if that is less than what changed."""
-    names, num_changed = report.unchanged, sum(not line.come for line in report.lines)
-    if not names or len(report.lines) <= MAX_UNFOLDED or len(names) >= num_changed:
-        return []
-    return [f"{len(names):,} unchanged: {listed(names, MAX_UNCHANGED)}"]

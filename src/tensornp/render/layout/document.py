@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
+from typing import TYPE_CHECKING
 
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.render.layout.bundle import bundle
 from tensornp.render.layout.style import (
     ALARM_TEXT,
     BESIDE,
@@ -25,8 +26,25 @@ from tensornp.render.layout.style import (
 )
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
+if TYPE_CHECKING:
+    from tensornp.core.summary.view import Unshown
+
 _MIN_COLUMNS = 20
 """A terminal that says it has fewer does not know."""
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>tensornp</title>
+</head>
+<body>
+{}
+</body>
+</html>
+"""
 
 
 def wrapped(text: str) -> str:
@@ -209,7 +227,38 @@ def printed(text: str) -> Document:
     return Document((Both(text, f'<pre style="{array_style()}">{escape(text)}</pre>'),), CARD)
 
 
+def unshown_document(record: Unshown) -> Document:
+    """Return the class of an object, and the reason why it has no card."""
+    return printed(f"{record.type_name} (not shown: {record.reason})")
+
+
 def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:
     """Return a document by MIME type, as `bundle` does; it is put together once."""
     made = cache(make)
     return bundle(what, lambda: made().text(), lambda: made().html(anchor))
+
+
+def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[str, str]:
+    """Return what two functions make, by MIME type.
+
+    They may raise. Where no text can be made, `what` it is stands.
+    """
+    said = first_that_works(f"the text of {what}", text, lambda reason: f"{what} (not shown: {reason})")
+    return {
+        "text/plain": said,
+        "text/html": first_that_works(f"the HTML of {what}", html, lambda _: preformatted(said)),
+    }
+
+
+def preformatted(text: str, anchor: str = "") -> str:
+    """Return text as static HTML.
+
+    `anchor` is the class by which a live toggle finds a card.
+    """
+    pre = f'<pre style="{array_style()}">{escape(text)}</pre>'
+    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{pre}</div>'
+
+
+def page_of(html: str) -> str:
+    """Return a page around static HTML, in the colours of the reader's system."""
+    return _PAGE.format(html)

@@ -48,7 +48,6 @@ _CELL = "padding:1px 12px 1px 0;white-space:nowrap;font-size:90%"
 CELL = f"{_CELL};text-align:left"
 WRAPPED_CELL = CELL.replace("nowrap", "normal")
 WORDS_CELL = f"{WRAPPED_CELL};min-width:12em"
-MARKS_CELL = f"{WRAPPED_CELL};min-width:16em"
 NAME_CELL = f"{WRAPPED_CELL};min-width:14em"
 RIGHT_CELL = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums"
 GROUP = "border-top:1px solid rgba(128,128,128,.25)"
@@ -66,41 +65,15 @@ PRINTED = (
 _LAB_ROW = "--jp-rendermime-table-row"
 _NAME = ".tensornp-names>*>tr>:first-child"
 _NAME_IN = ".tensornp-names>tbody>tr:{}>:first-child{{background-image:linear-gradient(var({},transparent) 0 0)}}"
-_NARROW = (
-    ".tensornp table.tensornp-names{display:grid;width:100%;grid-template-columns:repeat(12,auto) minmax(0,1fr)}"
-    ".tensornp-names>*,.tensornp-names>*>tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}"
-    ".tensornp .tensornp-names>*>tr{padding:2px 0}.tensornp-names>*>tr>*{padding-right:8px!important}"
-    ".tensornp-names>*>tr>:not(:first-child){border-top:0!important}"
-    f"{_NAME},.tensornp-names>*>tr>.tensornp-words{{grid-column:1/-1;width:auto!important;max-width:100cqw}}"
-    ".tensornp-names>*>tr>td.tensornp-words:empty{display:none}"
-    # Under the figures it would be taken for one of theirs.
-    ".tensornp-names>thead>tr>.tensornp-what{display:none}"
-)
-_NARROWEST = (
-    # Beside the figures there is no room for it: it stands at the end of the line of the name.
-    ".tensornp-names>*>tr>.tensornp-shape{grid-area:1/1/2/-1;justify-self:end;max-width:34cqw;"
-    "white-space:normal!important}.tensornp-names>*>tr:has(>.tensornp-shape)>:first-child{grid-row:1;max-width:64cqw}"
-    # Two numbers break where they would be scrolled to.
-    ".tensornp-names>*>tr>*{white-space:normal!important}"
-)
 NAMES = (
-    # Of its own cells alone: one may hold the grid of a weight. Beside others it asks for so much, and may get less.
-    "<style>.tensornp-room{container-type:inline-size;contain-intrinsic-inline-size:50em}"
-    ".tensornp-long{container-name:tensornp-long}"
-    f"{_NAME}:not([colspan]){{position:sticky;left:0;z-index:1;"
+    f"<style>{_NAME}:not([colspan]){{position:sticky;left:0;z-index:1;"
     "background-color:var(--jp-layout-color0,var(--vscode-editor-background,Canvas))}"
     + _NAME_IN.format("nth-child(even)", f"{_LAB_ROW}-background")
     + _NAME_IN.format("hover", f"{_LAB_ROW}-hover-background")
-    + "@media print{.tensornp-room{container-type:normal}"
-    ".tensornp-names>*>tr>*{min-width:0!important;width:auto!important;white-space:normal!important;"
-    "overflow-wrap:anywhere}}"
-    + f"@container tensornp-long (max-width:680px){{{_NARROW}}}@container(max-width:400px){{{_NARROW}{_NARROWEST}}}"
+    + "@media print{.tensornp-names>*>tr>*{min-width:0!important;white-space:normal!important;overflow-wrap:anywhere}}"
     "</style>"
 )
-"""Names stay where figures are scrolled across; in a narrow page they have lines of their own above their figures.
-
-Where a sanitizer drops it, long names still break, and figures begin right behind them.
-"""
+"""Names stay in view while the other columns are scrolled; without it, long names still break."""
 
 
 def badge_style(tone: Tone) -> str:

@@ -12,7 +12,6 @@ from tensornp.render.layout.style import (
     ALARM_TEXT,
     CELL,
     GROUP,
-    MARKS_CELL,
     NAME_CELL,
     NAMES,
     PALER,
@@ -89,6 +88,7 @@ class Table:
     rows: tuple[TableRow, ...]
 
 
+MARKS = "marks"
 FIRST, SECOND = "first: min … max", "second: min … max"
 """Columns of two passes side by side."""
 RIGHT = (
@@ -96,31 +96,18 @@ RIGHT = (
 )  # fmt: skip
 """Columns of numbers, which are aligned by their last digit."""
 WRAPPED = (
-    "to see", "meaning", "what it means", "values", "where", "finding", "what", "shared with", "pinned by", "changed",
-    "value",
+    "to see", "meaning", "what it means", "values", "where", "finding", "what", "shared with", "kept alive by",
+    "changed", "value", MARKS,
 )  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
-MARKS = "marks"
-"""A column of words that keeps room for some, however wide the others are."""
 NAMED = ("name", "call", "differs")
-"""First columns of names, which break after their parts, and stay where figures are scrolled across."""
-WHAT = "what"
-"""A column of words that say by themselves what they are of."""
-SHAPE = "shape"
-"""A column that stands behind the name in the narrowest pages."""
+"""First columns of names, which break after their parts and stay in view while the others are scrolled."""
 _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_])")
-"""Where a name may go on in the next line. The page is told by a tag: whoever copies the name has no more than it."""
-
+"""Places where a name may break. The page gets a tag there, so that a copied name has no other characters."""
 _INDENT, _INDENT_PX = "  ", 16
-"""How far a level of a tree is indented."""
+"""The indent of one level of a tree."""
 _MAX_WHOLE = 24
-"""Characters of a name that has room in any page."""
-_MAX_BESIDE, _BROKEN = 80, 16
-"""Characters of all columns that have room in a page of 680 pixels, and of words that are broken into lines."""
-_MAX_LINE = 64
-"""Characters of a name in one line of a wide page."""
-_EM = 0.6
-"""How wide a character is that is not wider than most."""
+"""Characters of a name that does not break."""
 
 
 def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
@@ -204,62 +191,39 @@ def _width(text: str) -> int:
 
 def table_html(table: Table) -> str:
     """Return the table as static HTML."""
-    widths = _widths(table)
-    longest, kinds = _kinds(table, widths)
+    kinds = _kinds(table)
     head = "".join(
         f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)
     )
-    body = "".join(_row_html(row, kinds, has_names=longest > 0) for row in table.rows)
-    inside = f'style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
-    if not longest:
-        return f"<table {inside}"
-    is_long = longest > _MAX_WHOLE or _least_width(table.headings, widths) > _MAX_BESIDE
-    room = "tensornp-room tensornp-long" if is_long else "tensornp-room"
-    return f'<div class="{room}"><table class="tensornp-names" {inside}{NAMES}</div>'
+    body = "".join(_row_html(row, kinds, has_names=_has_names(table)) for row in table.rows)
+    names, style = (' class="tensornp-names"', NAMES) if _has_names(table) else ("", "")
+    inside = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<table{names} style="{TABLE}">{inside}</table>{PRINTED}{style}'
 
 
 def rows_html(table: Table, like: Table, numbers: Sequence[Mapping[str, float]]) -> str:
     """Return rows in the columns of the table `like`, for a page that sorts them by `numbers` of each row."""
-    longest, kinds = _kinds(like, _widths(like))
+    kinds = _kinds(like)
     html = []
     for row, own in zip(table.rows, numbers, strict=True):
         keys = [own.get(heading, math.nan) for heading in table.headings]
         marks = [f' data-n="{float(key)!r}"' if math.isfinite(key) else "" for key in keys]
-        html.append(_row_html(row, [*map("".join, zip(marks, kinds, strict=True))], has_names=longest > 0))
+        html.append(_row_html(row, [*map("".join, zip(marks, kinds, strict=True))], has_names=_has_names(like)))
     return "".join(html)
 
 
-def _kinds(table: Table, widths: list[int]) -> tuple[int, list[str]]:
-    """Return the length of the longest name, 0 without names, and the attributes of the columns."""
-    longest = widths[0] if table.headings[0] in NAMED else 0
-    return longest, [_kind_html(*column, longest) for column in zip(table.headings, widths, strict=True)]
+def _has_names(table: Table) -> bool:
+    return table.headings[0] in NAMED
 
 
-def _widths(table: Table) -> list[int]:
-    """Return how many characters the longest cell of each column has."""
-    rows = _full_rows(table)
-    return [max((len(row.cells[i]) for row in rows), default=0) for i in range(len(table.headings))]
-
-
-def _least_width(headings: Sequence[str], widths: Sequence[int]) -> int:
-    """Return the width of the columns in characters, with words wrapped."""
-    columns = ((heading, max(width, len(heading))) for heading, width in zip(headings, widths, strict=True))
-    return sum(2 + (min(width, _BROKEN) if heading in WRAPPED else width) for heading, width in columns)
-
-
-def _kind_html(heading: str, width: int, longest: int) -> str:
-    """Return the attributes of the cells of a column; a style can be appended."""
-    if heading in NAMED and longest > _MAX_WHOLE:
-        # Words beside a name break before it does.
-        return f' style="{NAME_CELL};width:{_EM * min(longest, _MAX_LINE):.0f}em'
-    if heading == MARKS and width > _MAX_WHOLE:
-        return f' style="{MARKS_CELL}'
-    if heading in WRAPPED:
-        said = " tensornp-what" if heading == WHAT else ""
-        return f' class="tensornp-words{said}" style="{WORDS_CELL if longest else WRAPPED_CELL}'
-    if heading == SHAPE and longest:
-        return f' class="tensornp-shape" style="{CELL}'
-    return f' style="{RIGHT_CELL if heading in RIGHT else CELL}'
+def _kinds(table: Table) -> list[str]:
+    """Return the attributes of the cells of each column; a style can be appended."""
+    longest = max((len(row.cells[0]) for row in _full_rows(table)), default=0)
+    words = WORDS_CELL if _has_names(table) else WRAPPED_CELL
+    styles = [words if heading in WRAPPED else RIGHT_CELL if heading in RIGHT else CELL for heading in table.headings]
+    if _has_names(table) and longest > _MAX_WHOLE:
+        styles[0] = NAME_CELL
+    return [f' style="{style}' for style in styles]
 
 
 def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
@@ -273,7 +237,6 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     inside = [cell.html if isinstance(cell, Drawn) else said(cell) for cell in row.cells]
     if row.alarm:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
-        # It goes on in the next line of a narrow page, which has one for names alone.
         kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]] if has_names else kinds
     # One that says no more than its cell would be heard twice.
     pairs = zip(row.titles or [""] * len(kinds), row.cells, strict=True)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from html import escape
 from itertools import islice
-from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.values.scopes import ALL
-from tensornp.core.values.stats.record import TensorStats, alarm_text, sum_of
+from tensornp.core.values.stats.record import TensorStats, alarm_text
+from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
-from tensornp.models.scan.findings import ALARM_RANK, EQUAL_RANK, PLAIN_RANK, QUIET_RANK, Finding, by_kind
+from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.layout.document import Alarm, Document, Heading, Lines
+from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
+from tensornp.render.layout.style import SMALL_TEXT, array_style
 from tensornp.render.layout.table import Table, TableRow, without_empty
 from tensornp.render.layout.words import listed
+from tensornp.render.models.weights import weights_document
 from tensornp.render.pictures.stats_line import number_text
 
 MAX_ROWS = 40
@@ -24,8 +26,6 @@ MAX_FAILED = 10
 """Weights that could not be read, of which it is told why."""
 MAX_NAMED = 3
 """Weights of which the same is found that are named."""
-MAX_ALIKE = 3
-"""Weights of which the same is found that have a row each."""
 _MAX_TEXT = 400
 _SHORTEST_S = 0.1
 _HEADINGS = ("name", "min", "max", "mean", "std", "zeros", "finding")
@@ -42,58 +42,19 @@ def scan_document(
     every = {name: found.findings(name) for name in islice(found, found.num_alarms + found.num_quiet)}
     alarms = [(kind, names) for kind, names in by_kind(every.items()).items() if kind.is_alarm]
     plain = [name for name, findings in every.items() if _is_plain(found[name], findings)]
-    is_plain = set(plain)
-    groups = _alike(found, {name: findings for name, findings in every.items() if name not in is_plain})
-    table = without_empty(Table(_HEADINGS, tuple(_rows(found, groups[:MAX_ROWS]))), _ALWAYS)
-    calm = [_calm(found, bool(plain))] if found and not groups else []
-    said = (*calm, *_said(found, sum(len(group.names) for group in groups[MAX_ROWS:]), plain, has_all))
+    odd = [name for name in every if name not in set(plain)]
+    rows = [_row(found, name, every[name]) for name in odd[:MAX_ROWS]]
+    table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
+    calm = [_calm(found, bool(plain))] if found and not odd else []
+    said = (*calm, *_said(found, len(odd[MAX_ROWS:]), plain, has_all))
     loud = (Alarm(kind.with_scope(len(names)), f": {_names(names)}") for kind, names in alarms)
     return Document((Heading(" · ".join(found.told())), *loud, table, Lines(said)))
 
 
-class _Group(NamedTuple):
-    """Weights with the same findings."""
-
-    names: list[str]
-    findings: list[Finding]
-
-
-def _alike(found: ScanTable, every: dict[str, list[Finding]]) -> list[_Group]:
-    """Group weights with equal findings in their order; non-finite ones stay alone."""
-    groups: dict[Any, _Group] = {}
-    for name, findings in every.items():
-        kinds = tuple(one.what for one in findings)
-        is_equal = any(one.rank == EQUAL_RANK for one in findings)
-        alone = name if findings[0].rank < ALARM_RANK else ""
-        key = kinds, alone, found[name].fingerprint if is_equal else ""
-        groups.setdefault(key, _Group([], findings)).names.append(name)
-    return [one for group in groups.values() for one in _unfolded(group, every)]
-
-
-def _unfolded(group: _Group, every: dict[str, list[Finding]]) -> list[_Group]:
-    """Return a group, or its weights alone where they are few.
-
-    Of what has the same values, once is enough.
-    """
-    if len(group.names) > MAX_ALIKE or group.findings[0].rank == EQUAL_RANK:
-        return [group]
-    return [_Group([name], every[name]) for name in group.names]
-
-
-def _rows(found: ScanTable, groups: list[_Group]) -> Iterator[TableRow]:
-    """Yield a row for each group: names, findings and figures."""
-    before = QUIET_RANK
-    for names, findings in groups:
-        stats = found[names[0]]
-        if len(names) > 1:
-            stats = sum_of(replace(found[name], distribution=None) for name in names)
-            told = [f"{len(names):,} {findings[0].what}", *(one.what for one in findings[1:])]
-        else:
-            told = [one.text for one in findings if one.rank >= ALARM_RANK]
-        cells = (_names(names), *_figures(stats), cut("; ".join(told), _MAX_TEXT))
-        begins_group = before < QUIET_RANK <= findings[0].rank
-        yield TableRow(cells, (), begins_group, alarm=alarm_text(stats))
-        before = findings[0].rank
+def _row(found: ScanTable, name: str, findings: list[Finding]) -> TableRow:
+    stats = found[name]
+    text = cut("; ".join(one.text for one in findings if one.rank >= ALARM_RANK), _MAX_TEXT)
+    return TableRow((_names([name]), *_figures(stats), text), alarm=alarm_text(stats))
 
 
 def _names(names: list[str]) -> str:
@@ -139,3 +100,31 @@ def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[st
     if len(found.failed) > MAX_FAILED:
         more = counted(len(found.failed) - MAX_FAILED, "more weight")
         yield f"… {more} could not be read; {has_all[1]} tells why"
+
+
+def module_document(view: ModuleView) -> Document:
+    """Return the table of a module's weights, which a live tree can replace."""
+    alarms = {name: one.text for name, one in view.alarms.items()}
+    weights = weights_document(view.explorer, alarms, tuple(_findings(view)))
+    said = escape(legible(view.text, keep="\n"))
+    folded = (
+        f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>'
+        f'<pre style="{array_style()}">{said}</pre></details>'
+    )
+    return Document((*weights.parts, Both("print(...) shows it as torch does", folded) if said else Both()))
+
+
+def _findings(view: ModuleView) -> Iterator[Alarm | Lines]:
+    """Yield sentences on non-finite values and on weights not read."""
+    for kind, names in by_kind((name, one.findings) for name, one in view.alarms.items()).items():
+        shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
+        yield Alarm(kind.with_scope(len(names)), f": {shown}")
+    if partly_read(view):
+        yield Lines((partly_read(view),))
+
+
+def partly_read(view: ModuleView) -> str:
+    """Return how many weights were read; empty if all were."""
+    if view.num_read == view.num_floats or not view.num_read:
+        return ""
+    return f"NaN was looked for in {view.num_read:,} of {view.num_floats:,} weights; a scan looks in all"

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensornp.core.lowlevel.text import counted, format_number
 from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap, Limits
 from tensornp.render.pictures.palette import NAMES
+
+if TYPE_CHECKING:
+    from tensornp.core.values.pictures.planes import PlaneMap
+    from tensornp.core.values.shown.window_values import Seen
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -82,3 +87,41 @@ def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
         return ""
     greatest = max(counts, default=0)
     return "".join(_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts)
+
+
+def window_legend(seen: Seen, *, is_complex: bool = False) -> str:
+    """Return the scale of a window and its special values: ``−0.12 … 0.12 of this window · 2 NaN``."""
+    from tensornp.core.values.shown import window_values as shades
+
+    special = {"NaN": (shades.NAN,), "Inf": (shades.POSITIVE_INF, shades.NEGATIVE_INF), "hidden": (shades.HIDDEN,)}
+    counts = {name: sum(shade in some for shade in seen.shades) for name, some in special.items()}
+    low, high = seen.scale
+    limit = max(-low, high)
+    if not seen.shades:
+        scale = "no elements"
+    elif limit:
+        ends = f"{_short(-limit if low < 0 else 0.0)} … {_short(limit if high > 0 else 0.0)} of this window"
+        scale = f"|x| {ends}" if is_complex else ends
+    elif sum(counts.values()) < len(seen.shades):
+        scale = "only 0 in this window"
+    else:
+        scale = "no finite value in this window"
+    return " · ".join([scale, *(f"{count:,} {name}" for name, count in counts.items() if count)])
+
+
+def overview_legend(overview: PlaneMap) -> list[str]:
+    """Return the colours of an overview by name with their values."""
+    heatmap, limits = overview.heatmap, overview.limits
+    if limits.low == limits.high and not limits.num_beyond:
+        value = _short(limits.low)
+        words = [f"{value} in every pixel"]
+    else:
+        low, high = ("low", "high") if limits.centre is not None else ("least", "greatest")
+        ends = ((low, limits.low), (high, limits.high))
+        words = [f"{NAMES[name]} {_short(value)}" for name, value in ends if not math.isnan(value)]
+    marks = ((NAN, "nan", "NaN"), (POSINF, "posinf", "Inf"), (NEGINF, "neginf", "−Inf"))
+    return words + [f"{NAMES[name]} {word}" for flag, name, word in marks if heatmap.count(flag)]
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}".replace("-", "−")

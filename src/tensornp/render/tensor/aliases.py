@@ -9,7 +9,6 @@ from typing import NamedTuple
 from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.layout.document import Document, Lines
-from tensornp.render.layout.once import once_for_each_card
 from tensornp.render.layout.table import Table, TableRow, without_empty
 
 MAX_NAMES = 6
@@ -49,7 +48,6 @@ class MemoryLine:
         return f"{self.words} {', '.join(item.name + item.beside for item in self.names)}{self.rest}".strip()
 
 
-@once_for_each_card
 def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
     """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
     lines = _lines([alias for alias in around.aliases if _is_news(alias)])

@@ -15,7 +15,6 @@ from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.render.layout.document import Both
-from tensornp.render.layout.once import once_for_each_card
 from tensornp.render.layout.style import Tone, badge_style
 from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.changes import change_sentence, change_text
@@ -29,6 +28,9 @@ class Badge:
     text: str
     title: str
     tone: Tone = "plain"
+
+
+_last: list[tuple[TensorSummary | None, tuple[Badge, ...]]] = [(None, ())]
 
 
 def badges_line(badges: Sequence[Badge]) -> Both:
@@ -52,9 +54,16 @@ def badge_link(badge: Badge) -> str:
     return f'<button {attributes} style="{badge_style(badge.tone)}">{escape(badge.text)}</button>'
 
 
-@once_for_each_card
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
-    """Return the badges of a tensor in display order."""
+    """Return the badges of a tensor in display order; the text and the HTML of one card share them."""
+    known, badges = _last[0]
+    if known is not summary:
+        badges = _badges_of(summary)
+        _last[0] = summary, badges
+    return badges
+
+
+def _badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
     info = summary.info
     if info is None:
         return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "alarm"),)
@@ -194,6 +203,17 @@ def memory_word(summary: TensorSummary) -> str:
     return "copy" if info is None or plan.dtype.name == name_of(info.dtype) else f"{plan.dtype} copy"
 
 
+_FLAGS = (
+    ("dual", "_has_tangent", "Forward-mode differentiation carries a tangent along, which the array leaves out."),
+    ("process-shared", "is_shared", "Other processes may see and change this memory (is_shared())."),
+    ("pinned", "is_pinned", "Page-locked host memory, for faster transfers to a device."),
+    ("inference", "is_inference", "Made in inference mode: autograd cannot use it."),
+    ("conj", "is_conj", "A lazy conjugate: its memory holds the unconjugated values."),
+    ("neg", "is_neg", "A lazy negative: its memory holds the values with the other sign."),
+)
+"""Words for attributes that are true, each with its sentence."""
+
+
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
     """Yield what is said only where it applies."""
     if info.kind.sentence:
@@ -206,18 +226,7 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
     if info._array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info._array_shape}."
         yield Badge("packed", f"packed · {info._array_shape}", title)
-    if info._has_tangent:
-        yield Badge("dual", "dual", "Forward-mode differentiation carries a tangent along, which the array leaves out.")
-    if info.is_shared:
-        yield Badge("process-shared", "process-shared", "Other processes may see and change this memory (is_shared()).")
-    if info.is_pinned:
-        yield Badge("pinned", "pinned", "Page-locked host memory, for faster transfers to a device.")
-    if info.is_inference:
-        yield Badge("inference", "inference", "Made in inference mode: autograd cannot use it.")
-    if info.is_conj:
-        yield Badge("conj", "conj", "A lazy conjugate: its memory holds the unconjugated values.")
-    if info.is_neg:
-        yield Badge("neg", "neg", "A lazy negative: its memory holds the values with the other sign.")
+    yield from (Badge(word, word, sentence) for word, attribute, sentence in _FLAGS if getattr(info, attribute))
     if info._is_expanded:
         yield Badge("expanded", "expanded", f"Strides {info.stride}: several indices show the same element.")
     elif info.stride is not None and not info.is_contiguous:

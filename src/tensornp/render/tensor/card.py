@@ -1,18 +1,21 @@
-"""The card of a tensor: as plain text, complete by itself, and as static HTML."""
+"""The cards of tensors and arrays: as plain text, complete by itself, and as static HTML."""
 
 from __future__ import annotations
 
 from html import escape
 
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.record import is_mask
+from tensornp.render.layout.document import Both, Document, Lines
 from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
 from tensornp.render.tensor.array_text import array_html, folded_text
-from tensornp.render.tensor.badges import badge_html, badge_link, badges_of
+from tensornp.render.tensor.badges import Badge, badge_html, badge_link, badges_line, badges_of
 from tensornp.render.tensor.receipt import folded_receipt, receipt_of
 
 
@@ -106,3 +109,22 @@ def _memory_line(line: MemoryLine) -> str:
         for name, beside, title in line.names
     )
     return f'<div style="{SMALL}">{escape(line.words)} {names}{escape(line.rest)}</div>'
+
+
+def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
+    """Return the badges in one line over the array, or over the reason why it is not printed."""
+    badges = _badges(summary)
+    values = values_html(summary.text, summary.refusal, options.max_height)
+    note = [Lines((f"({summary.note})",))] if summary.note else []
+    return Document((badges_line(badges), Both(summary.text or summary.refusal, values), *note), CARD)
+
+
+def _badges(summary: ArraySummary) -> list[Badge]:
+    return [
+        Badge("shape", str(summary.shape), f"A {summary.type_name} of that shape."),
+        Badge("dtype", summary.dtype, "The dtype of its elements."),
+        Badge("bytes", format_nbytes(summary.nbytes), f"Its elements take {summary.nbytes:,} bytes."),
+        Badge("order", f"{summary.order}, strides {summary.strides}", "Bytes from one index of each axis to the next."),
+        Badge("writeable", "writeable" if summary.is_writeable else "read-only", "Whether NumPy lets it be written."),
+        Badge("memory", "who else sees it: not known", "tnp.aliases(array) looks for what shares its memory."),
+    ]

@@ -9,44 +9,27 @@ from typing import Any
 from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.render.layout.document import Both, Document
+from tensornp.core.tensor.shards import ShardFacts
+from tensornp.render.layout.document import Both, Document, Lines
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.layout.table import Table, TableRow
-from tensornp.render.tensor.badges import Badge, badges_line, badges_of
-
-HEADINGS = ("fact", "value")
+from tensornp.render.tensor.badges import badges_line, badges_of
 
 
 def info_document(info: TensorInfo) -> Document:
-    """Return the badges over a table of what is not as usual; all other facts are folded in a page."""
-    said = "".join(f"<div>{escape(name)}: {escape(value)}</div>" for name, value in _usual(info))
-    usual = f"{counted(len(_usual(info)), 'more fact')}, each as usual"
-    folded = f'<details style="{SMALL_TEXT}"><summary>{escape(usual)}</summary>{said}</details>'
-    return Document((badges_line(_badges(info)), _table(info), Both(usual, folded)))
-
-
-def _badges(info: TensorInfo) -> list[Badge]:
-    """Return what a card says of the tensor, without what it says of an array."""
+    """Return the badges over a table of unusual facts; a page folds all other facts."""
     summary = TensorSummary(info.type_name, "view", info, None, "", None)
-    return [badge for badge in badges_of(summary) if badge.kind != "memory"]
-
-
-def _table(info: TensorInfo) -> Table:
-    rows = (TableRow((field.name.lstrip("_"), _said(getattr(info, field.name)))) for field in _unusual(info))
-    return Table(HEADINGS, tuple(rows))
-
-
-def _unusual(info: TensorInfo) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(info) if not _is_usual(info, field)]
-
-
-def _usual(info: TensorInfo) -> list[tuple[str, str]]:
-    fields = [field for field in dataclasses.fields(info) if _is_usual(info, field)]
-    return [(field.name.lstrip("_"), _said(getattr(info, field.name))) for field in fields]
-
-
-def _is_usual(info: TensorInfo, field: dataclasses.Field[Any]) -> bool:
-    return field.default is not dataclasses.MISSING and getattr(info, field.name) == field.default
+    badges = [badge for badge in badges_of(summary) if badge.kind != "memory"]
+    facts: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    for field in dataclasses.fields(info):
+        value = getattr(info, field.name)
+        is_usual = field.default is not dataclasses.MISSING and value == field.default
+        facts[is_usual].append((field.name.lstrip("_"), _said(value)))
+    table = Table(("fact", "value"), tuple(map(TableRow, facts[False])))
+    lines = "".join(f"<div>{escape(name)}: {escape(value)}</div>" for name, value in facts[True])
+    usual = f"{counted(len(facts[True]), 'more fact')}, each as usual"
+    folded = f'<details style="{SMALL_TEXT}"><summary>{escape(usual)}</summary>{lines}</details>'
+    return Document((badges_line(badges), table, Both(usual, folded)))
 
 
 def _said(value: Any) -> str:
@@ -57,3 +40,8 @@ def _said(value: Any) -> str:
     if isinstance(value, TensorInfo):
         return f"{value.type_name} {value.shape} {value.dtype}"
     return legible(str(value))
+
+
+def shard_document(facts: ShardFacts) -> Document:
+    """Return the part of this rank; other ranks are not asked."""
+    return Document((Lines((str(facts),)),))

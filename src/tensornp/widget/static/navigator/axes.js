@@ -21,25 +21,21 @@ export class Axes {
 
   // The controls are made anew only where the tensor has other axes, so that none is lost under a finger.
   paint(seen) {
-    const { shape, axes, num_parts: numParts, in_whole: whole } = seen;
-    const kind = JSON.stringify([shape, axes, numParts, whole?.origins]);
+    const { shape, axes, num_parts: numParts } = seen;
+    const kind = JSON.stringify([shape, axes, numParts]);
     if (kind !== this.kind) {
       this.kind = kind;
-      this.make(shape, axes, numParts, whole?.origins);
+      this.make(shape, axes, numParts);
     }
     this.others.forEach((axis, i) => this.dials[i].set(seen.corner[axis]));
     this.partDial?.set(seen.part);
   }
 
-  // `origins` has where each axis begins in the whole of which this is a part, null where that is in pieces.
-  make(shape, axes, numParts, origins) {
+  make(shape, axes, numParts) {
     this.others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
     const had = this.node.contains(focused()) && focused()?.getAttribute("aria-label");
     this.partDial = numParts ? this.dial("part", numParts, this.part) : undefined;
-    this.dials = this.others.map((axis) => {
-      const name = origins?.[axis] === null ? `place on axis ${axis}` : `axis ${axis}`;
-      return this.dial(name, shape[axis], (value) => this.turn(axis, value), origins?.[axis] ?? 0);
-    });
+    this.dials = this.others.map((axis) => this.dial(`axis ${axis}`, shape[axis], (value) => this.turn(axis, value)));
     const selects = shape.length > 1 ? [0, 1].map((i) => this.select(i, shape, axes)) : [];
     const dials = [...(this.partDial ? [this.partDial] : []), ...this.dials];
     this.node.replaceChildren(...selects, ...dials.map(({ node }) => node));
@@ -66,22 +62,20 @@ export class Axes {
     return label;
   }
 
-  dial(name, size, turn, origin = 0) {
+  dial(name, size, turn) {
     const node = element("span", "dial");
-    const last = origin + Math.max(size - 1, 0);
-    const of = origin ? `, ${origin} to ${last}` : ` of ${size.toLocaleString("en")}`;
-    const number = field("input", "number", "field tensornp-number", `Index on ${name}${of}`);
-    number.min = String(origin);
-    number.max = String(last);
+    const number = field("input", "number", "field tensornp-number", `Index on ${name} of ${size.toLocaleString("en")}`);
+    number.min = "0";
+    number.max = String(Math.max(size - 1, 0));
     number.addEventListener("input", () => {
-      if (number.value !== "") turn(clamp((Math.trunc(Number(number.value)) || 0) - origin, size));
+      if (number.value !== "") turn(clamp(Math.trunc(Number(number.value)) || 0, size));
     });
-    number.style.width = `${String(origin + size).length + 6}ch`;
+    number.style.width = `${String(size).length + 6}ch`;
     node.append(element("span", "label", name), number);
     const set = (value) => {
       // What is typed right now stays.
       if (this.isMoving()) return;
-      if (document.activeElement !== number || number.value !== "") number.value = String(origin + value);
+      if (document.activeElement !== number || number.value !== "") number.value = String(value);
     };
     return { node, set };
   }

@@ -1,28 +1,31 @@
 // The array of what is shown: its code to copy, and a name to bind it to.
 
 import { copyButton } from "../page/copy.js";
-import { element, field } from "../page/elements.js";
+import { element } from "../page/elements.js";
+
+const PARTS = `<code class="tensornp-code"></code>
+<form class="tensornp-go">
+  <input type="text" class="tensornp-field tensornp-window-name" spellcheck="false" autocomplete="off"
+    aria-label="Name to bind what is shown to">
+  <button class="tensornp-button" title="Bind the array of what is shown, and of nothing else, to that name in the notebook">Bind window</button>
+</form>
+<code class="tensornp-code tensornp-same"></code><span class="tensornp-outcome" role="status"></span>`;
 
 export class Binding {
   // `bind(name, overwrite)` binds the array of the window, `suggestion` is a name for it, empty where none can be bound.
   constructor({ bind, suggestion }) {
     this.node = element("div", "expressions");
-    this.expression = element("code", "code");
+    this.node.innerHTML = PARTS;
+    [this.expression, this.form, this.line, this.said] = this.node.children;
+    [this.name, this.press] = this.form.children;
     this.copies = [["numpy", "NumPy"], ["torch", "PyTorch"]].map(([kind, name]) =>
       copyButton(`the ${name} expression of what is shown`, () => this.seen?.[kind] ?? "", name),
     );
     this.element = copyButton("the expression of this element", () => this.elementCode ?? "", "element");
-    this.form = element("form", "go");
+    this.node.prepend(this.element);
+    this.expression.after(...this.copies);
     this.form.hidden = !suggestion;
-    this.name = field("input", "text", "field tensornp-window-name", "Name to bind what is shown to");
-    this.name.spellcheck = false;
     this.name.value = suggestion;
-    this.press = element("button", "button", "Bind window");
-    this.press.title = "Bind the array of what is shown, and of nothing else, to that name in the notebook";
-    this.form.append(this.name, this.press);
-    this.line = element("code", "code tensornp-same");
-    this.said = element("span", "outcome");
-    this.said.setAttribute("role", "status");
     this.name.addEventListener("input", () => {
       this.offer();
       this.paintLine();
@@ -32,7 +35,6 @@ export class Binding {
       // What may be overwritten is the name that was asked for, and no other.
       bind(this.name.value.trim(), this.canOverwrite);
     });
-    this.node.append(this.element, this.expression, ...this.copies, this.form, this.line, this.said);
   }
 
   paint(seen) {

@@ -1,56 +1,44 @@
-// What leads to an element, an index that is typed and searches, and how the numbers are shown.
+// What leads to an element: an index that is typed, searches, and the side that is shown.
 
-import { button, element, field, focused, groupOf } from "../page/elements.js";
+import { button, element } from "../page/elements.js";
 
-const EXTREMES = [
-  ["absmax", "max |x|", "Go to the value of the largest magnitude"],
-  ["min", "min", "Go to the least value"],
-  ["max", "max", "Go to the largest value"],
-];
+const PARTS = `<span class="tensornp-group" role="group" aria-label="Side"></span>
+<span class="tensornp-group" role="group" aria-label="Jump to">
+  <button type="button" class="tensornp-button" name="nan" title="Go to the next NaN (n)" aria-label="next NaN">NaN ▸</button>
+  <button type="button" class="tensornp-button" name="absmax" title="Go to the value of the largest magnitude">max |x|</button>
+  <button type="button" class="tensornp-button" name="min" title="Go to the least value">min</button>
+  <button type="button" class="tensornp-button" name="max" title="Go to the largest value">max</button>
+  <button type="button" class="tensornp-button" name="inf" title="Go to the next infinity" aria-label="next Inf">Inf ▸</button>
+</span>
+<form class="tensornp-go"><input type="text" class="tensornp-field tensornp-index" spellcheck="false" autocomplete="off"
+  aria-label="Go to an index, such as 3, :, 5:9" title="An index as NumPy writes it: integers, slices, ... (g)"></form>
+<span class="tensornp-problem"></span>
+<button type="button" class="tensornp-copy tensornp-end" title="Close the grid" aria-label="Close the grid">close ✕</button>`;
+
 export class Controls {
-  // `go(text)` goes to an index, `seek(what, isBack)` to a value, `face(number)` shows another side, and `close()` ends it.
+  // `go(text)` goes to an index, `seek(what)` to a value, `face(number)` shows another side, and `close()` ends it.
   constructor({ go, seek, face, close }) {
     this.turn = face;
-    this.faces = groupOf("Side");
     this.node = element("div", "controls");
-    this.form = element("form", "go");
-    this.index = field("input", "text", "field tensornp-index", "Go to an index, such as 3, :, 5:9");
-    this.index.spellcheck = false;
-    this.index.title = "An index as NumPy writes it: integers, slices, ... (g)";
-    this.form.append(this.index);
-    this.form.addEventListener("submit", (event) => {
+    this.node.innerHTML = PARTS;
+    const [faces, jumps, form, problem, end] = this.node.children;
+    Object.assign(this, { faces, form, problem });
+    this.index = form.firstChild;
+    form.addEventListener("submit", (event) => {
       event.preventDefault();
       go(this.index.value);
     });
-    this.problem = element("span", "problem");
-    const before = button("◂ NaN", "Go to the NaN before (N)", () => seek("nan", true));
-    before.setAttribute("aria-label", "previous NaN");
-    const next = button("NaN ▸", "Go to the next NaN (n)", () => seek("nan"));
-    next.setAttribute("aria-label", "next NaN");
-    this.seekers = { nan: [before, next] };
-    this.position = element("span", "position");
-    const extremes = EXTREMES.map(([what, text, title]) => button(text, title, () => seek(what)));
-    const inf = button("Inf ▸", "Go to the next infinity", () => seek("inf"));
-    inf.setAttribute("aria-label", "next Inf");
-    this.seekers.inf = [inf];
-    const jumps = groupOf("Jump to", [before, next, this.position, ...extremes, inf]);
-    this.end = button("close ✕", "Close the grid", close, "copy tensornp-end");
-    this.end.setAttribute("aria-label", "Close the grid");
-    this.node.append(this.faces, jumps, this.form, this.problem, this.end);
+    jumps.addEventListener("click", ({ target }) => target.name && seek(target.name));
+    end.addEventListener("click", close);
   }
 
-  paint({ index, faces = [], face, absent = [] }) {
+  paint({ index, faces = [], face }) {
     if (this.faces.childElementCount !== faces.length) {
       const labels = faces.map((label, i) => button(label, `Show ${label}`, () => this.turn(i)));
       this.faces.replaceChildren(...labels);
     }
     [...this.faces.children].forEach((one, i) => one.setAttribute("aria-pressed", String(i === face)));
     this.faces.hidden = !faces.length;
-
-    for (const [what, all] of Object.entries(this.seekers)) {
-      // What has the focus keeps it.
-      for (const one of all) one.disabled = absent.includes(what) && one !== focused();
-    }
     this.index.setAttribute("aria-invalid", "false");
     this.index.placeholder = index;
   }

@@ -1,7 +1,19 @@
 // The window of values as a grid: its cells, and which element each of them shows.
 
 import { element, put } from "../page/elements.js";
-import { colourOf, specialOf } from "./shades.js";
+
+const FULL = 100;
+const STRONGEST = 0.5;
+const ORANGE = "219, 125, 50";
+const BLUE = "60, 130, 210";
+// The shades of values without a place on the scale.
+const SPECIAL = { 127: "nan", 126: "inf", "-126": "inf", 125: "unshown" };
+
+// Orange above zero, blue below, as strong as the value is large.
+function colourOf(shade) {
+  const strength = (STRONGEST * Math.min(Math.abs(shade), FULL)) / FULL;
+  return `rgba(${shade > 0 ? ORANGE : BLUE}, ${strength.toFixed(3)})`;
+}
 
 // A node with one text in it, which is changed in place.
 function withText(node) {
@@ -15,9 +27,9 @@ function headOf(scope) {
   return node;
 }
 
-// The index in the whole of an element of the window, where what is seen is a part of one that other ranks have too.
-export function inWhole({ in_whole: whole, corner }, index) {
-  return whole ? index.map((i, axis) => whole.places[axis][i - corner[axis]]) : index;
+// The index of an element of the window; of a part of a sharded tensor, that in the whole.
+export function inWhole({ places, corner }, index) {
+  return index.map((i, axis) => places[axis][i - corner[axis]]);
 }
 
 export class Grid {
@@ -70,7 +82,7 @@ export class Grid {
   label(i, number) {
     const axis = this.seen.axes[i];
     if (axis === null) return number;
-    return this.seen.in_whole?.places[axis][number] ?? this.seen.corner[axis] + number;
+    return this.seen.places[axis][number];
   }
 
   // The cell that one is at, with the headings of its row and column.
@@ -86,7 +98,7 @@ export class Grid {
 
   paintCell(cell, k, columnIndex) {
     const shade = this.shades[k];
-    const special = specialOf(shade);
+    const special = SPECIAL[shade];
     put(cell, "aria-colindex", String(columnIndex));
     put(cell, "class", special ? `tensornp-cell tensornp-${special}` : "tensornp-cell");
     put(cell, "style", special || !shade ? "" : `background-color: ${colourOf(shade)}`);
@@ -118,19 +130,6 @@ export class Grid {
     thead.append(top);
     tbody.append(...body);
     this.node.replaceChildren(thead, tbody);
-  }
-
-  // What is beside the columns, and the widest of these.
-  widths() {
-    const each = this.columnHeads.map((head) => head.offsetWidth + 1);
-    const all = each.reduce((sum, one) => sum + one, 0);
-    return { beside: this.rowHeads[0].offsetWidth + 2, widest: Math.max(...each), num: each.length, all };
-  }
-
-  // How many columns there is room for, if others are as wide as the widest.
-  numColumnsIn(room) {
-    const { beside, widest } = this.widths();
-    return Math.max(Math.floor((room - beside) / widest), 1);
   }
 
   // --- where is what

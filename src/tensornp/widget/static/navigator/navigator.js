@@ -6,12 +6,16 @@ import { Axes, clamp } from "./axes.js";
 import { Binding } from "./binding.js";
 import { Controls } from "./controls.js";
 import { Grid } from "./grid.js";
-import { Overview } from "./overview.js";
+import { Overview, WIDTH } from "./overview.js";
 import { Status } from "./status.js";
 
 const NUM_ROWS = 16;
 const MAX_COLUMNS = 24;
 const NARROW_PX = 480;
+// The width of a number of ten characters, of the row headings, and of the gap beside the overview.
+const CELL_PX = 84;
+const HEAD_PX = 60;
+const GAP_PX = 16;
 
 function factsOf({ dtype, shape, device }) {
   return `${dtype} of shape (${shape.join(", ")}${shape.length === 1 ? "," : ""}) on ${device}`;
@@ -40,7 +44,7 @@ export class Navigator {
     });
     this.controls = new Controls({
       go: (index) => this.wish({ index }, "grid"),
-      seek: (what, isBack) => this.seek(what, undefined, isBack),
+      seek: (what) => this.seek(what),
       face: (face) => this.wish({ face, show: this.current }),
       close: closed,
     });
@@ -61,8 +65,7 @@ export class Navigator {
       this.width = this.root.clientWidth;
       // The window has all of a narrow page, with its overview below.
       this.body.classList.toggle("tensornp-narrow", this.width < NARROW_PX);
-      this.numFits = 0;
-      this.refit();
+      this.fit();
     });
     this.watcher.observe(this.root);
     const grid = this.grid.node;
@@ -89,11 +92,10 @@ export class Navigator {
   // `then` says where the focus goes with the answer: "grid", or nowhere.
   wish(wanted, then = this.wished?.then) {
     if (this.dead) return;
-    if (!wanted.isFit) this.numFits = 0;
     const kept = { ...(this.wished?.wanted ?? {}) };
     // What is gone to is one thing.
     if (wanted.show || wanted.index !== undefined || wanted.seek || wanted.corner) {
-      for (const other of ["show", "index", "seek", "after", "isBack", "isFit", "isInMiddle"]) delete kept[other];
+      for (const other of ["show", "index", "seek", "after", "isInMiddle"]) delete kept[other];
     }
     this.wished = { wanted: { ...kept, ...wanted }, then, from: focused() };
     this.move();
@@ -104,7 +106,7 @@ export class Navigator {
     const { wanted, then, from } = this.wished;
     this.wished = undefined;
     this.under = then;
-    const { isAgain, isFit, ...asked } = wanted;
+    const { isAgain, ...asked } = wanted;
     const shown = { part, axes, corner, size: [NUM_ROWS, this.columns], ...(face === undefined ? {} : { face }) };
     this.isAsking = true;
     const content = await this.ask({ type: "move", ...shown, ...asked });
@@ -113,19 +115,16 @@ export class Navigator {
     // Whoever has gone elsewhere meanwhile keeps the focus.
     const now = focused();
     const isFree = now === from || now === document.body || this.root.contains(now);
-    if (content.type === "window") this.take(content, isFree ? then : undefined, isFree, { isSought: asked.seek !== undefined, isFit });
+    if (content.type === "window") this.take(content, isFree ? then : undefined, isFree, asked.seek !== undefined);
     else this.refuse(content.text, asked.index !== undefined);
   }
 
   // --- answers
 
-  take(seen, then, isFree, { isSought, isFit }) {
+  take(seen, then, isFree, isSought) {
     const before = this.seen;
-    const wasAt = String(this.current);
     this.seen = seen;
     this.grid.take(seen, seen.buffers);
-    // However often it is fitted, what was sought stays in its middle.
-    this.isAtSought = isSought || (isFit && this.isAtSought);
     const isOther = before?.part === seen.part && factsOf(before) !== factsOf(seen);
     this.controls.problem.textContent = "";
     this.root.classList.remove("tensornp-failed");
@@ -133,23 +132,14 @@ export class Navigator {
     this.say(this.news || seen.text);
     // A key that was pressed meanwhile goes on from where it wants to be.
     if (!this.wished?.wanted.show) this.current = this.grid.intoView(this.whereNow(seen));
-    // Which of how many it is stays said as long as one is there.
-    if (isSought || wasAt !== String(this.current)) this.controls.position.textContent = seen.position;
     const had = this.grid.node.contains(focused()) && focused();
     this.paint();
     this.refocus(had, then, Boolean(before));
-    this.bringSought(before);
-    // It takes room from the grid.
+    if (before && isSought) this.grid.cellOf(this.current)?.scrollIntoView({ block: "nearest" });
     this.paintOverview();
-    this.refit();
     // What was wished for before it was said does not take it away.
     if (!this.isMoving()) this.news = "";
     if (!before && isFree) this.came();
-  }
-
-  // However often it is fitted, a gesture brings what it has sought into view.
-  bringSought(before) {
-    if (before && this.isAtSought) this.grid.cellOf(this.current)?.scrollIntoView({ block: "nearest" });
   }
 
   // `had` is the cell that had the focus, if one had.
@@ -200,7 +190,7 @@ export class Navigator {
     this.binding.paint(this.seen);
     this.axes.paint(this.seen);
     this.grid.paint(this.name, this.current);
-    this.status.legend.paint(this.seen);
+    this.status.legend.textContent = this.seen.legend;
     this.tell(this.current);
     this.binding.at(this.current);
   }
@@ -224,21 +214,13 @@ export class Navigator {
     else this.overview.refuse(content.text);
   }
 
-  // As many columns as there is room for. Other ones may be wider, so this is asked for three times after a move at most,
-  // the last time for fewer only.
-  refit() {
-    const beside = this.width < NARROW_PX ? 0 : this.overview.room();
-    const room = this.body.clientWidth - beside;
-    if (!this.grid.cells.length || room <= 0 || this.isMoving() || this.numFits > 2) return;
-    const fits = Math.min(this.grid.numColumnsIn(room), MAX_COLUMNS);
-    const axis = this.seen.axes[1];
-    const wanted = Math.min(fits, axis === null ? 1 : this.seen.shape[axis]);
-    const shown = this.seen.size[1];
-    if (wanted === shown || (this.numFits > 1 && wanted > shown)) return;
-    this.columns = fits;
-    const anew = this.isAtSought ? { corner: null } : {};
-    this.wish({ show: this.current, isFit: true, isInMiddle: true, ...anew });
-    this.numFits += 1;
+  // As many columns as there is room for; wider numbers scroll.
+  fit() {
+    const room = this.width - HEAD_PX - (this.width < NARROW_PX ? 0 : WIDTH + GAP_PX);
+    const columns = clamp(Math.floor(room / CELL_PX) - 1, MAX_COLUMNS) + 1;
+    if (columns === this.columns) return;
+    this.columns = columns;
+    if (this.seen) this.wish({ show: this.current, isInMiddle: true });
   }
 
   // --- moving
@@ -250,8 +232,6 @@ export class Navigator {
     if (before && before !== target) {
       before.tabIndex = -1;
       before.classList.remove("tensornp-current");
-      // Which of how many it is was said of the one before.
-      this.controls.position.textContent = "";
     }
     this.current = index;
     target.tabIndex = 0;
@@ -322,8 +302,8 @@ export class Navigator {
     else this.wish({}, then);
   }
 
-  seek(what, then, isBack = false) {
-    this.wish({ seek: what, after: this.current ?? null, isBack }, then);
+  seek(what, then) {
+    this.wish({ seek: what, after: this.current ?? null }, then);
   }
 
   // To a place of the plane, or to where one is.
@@ -393,7 +373,6 @@ export class Navigator {
       End: () => far(undefined, ends[1]),
       g: () => this.controls.index.focus(),
       n: () => this.seek("nan", "grid"),
-      N: () => this.seek("nan", "grid", true),
     };
   }
 

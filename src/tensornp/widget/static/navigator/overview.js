@@ -1,12 +1,10 @@
 // The plane around the window as a picture: where one is, and a click, or a key, leads elsewhere.
 
 import { button, element, pictureOf } from "../page/elements.js";
-import { swatchOf } from "./shades.js";
 
-const WIDTH = 96;
+export const WIDTH = 96;
 const MIN_HEIGHT = 16;
 const MAX_HEIGHT = 288;
-const GAP = 16;
 // Of a frame, so that it is found in a large plane.
 const MIN_FRAME = 8;
 
@@ -63,11 +61,6 @@ export class Overview {
     return Math.round(Math.min(Math.max((WIDTH * rows) / columns, MIN_HEIGHT), MAX_HEIGHT));
   }
 
-  // The width that it takes from the grid.
-  room() {
-    return this.node.offsetWidth && this.node.offsetWidth + GAP;
-  }
-
   clear() {
     this.isDrawn = false;
     this.map.hidden = true;
@@ -82,15 +75,7 @@ export class Overview {
     this.map.style.height = `${this.height()}px`;
     this.map.replaceChildren(pictureOf({ src, alt }), this.frame);
     this.map.setAttribute("aria-label", `Overview: ${alt}`);
-    this.words.replaceChildren(...words.map(([text, colour]) => this.said(text, colour)));
-  }
-
-  said(text, colour) {
-    const node = element("div", "", text);
-    const swatch = swatchOf();
-    swatch.style.backgroundColor = colour;
-    node.prepend(swatch);
-    return node;
+    this.words.replaceChildren(...words.map((text) => element("div", "", text)));
   }
 
   refuse(text) {

@@ -1,17 +1,16 @@
 // The line under the grid: the element that one is at, what is to be said, and the scale of the colours.
 
-import { element, liveRegion } from "../page/elements.js";
+import { element, tell } from "../page/elements.js";
 import { inWhole } from "./grid.js";
-import { Legend } from "./legend.js";
+
+const PARTS = `<span class="tensornp-where"></span><span class="tensornp-said"></span><span class="tensornp-legend"></span>
+<span class="tensornp-live-region" aria-live="polite"></span>`;
 
 export class Status {
   constructor() {
     this.node = element("div", "line-of-cell");
-    this.where = element("span", "where");
-    this.said = element("span", "said");
-    this.legend = new Legend();
-    this.live = liveRegion();
-    this.node.append(this.where, this.said, this.legend.node, this.live);
+    this.node.innerHTML = PARTS;
+    [this.where, this.said, this.legend, this.live] = this.node.children;
   }
 
   say(text, tone = "plain") {
@@ -31,10 +30,7 @@ export class Status {
   // The index and the exact value of one element; nothing if it is out of the window.
   tell(grid, index) {
     const cell = index && grid.cellOf(index);
-    if (!cell) {
-      if (!grid.seen?.exact.length) this.where.textContent = "";
-      return;
-    }
-    this.where.textContent = `[${inWhole(grid.seen, index).join(", ")}]  ${grid.exactOf(cell)}  ${grid.seen.dtype ?? ""}`.trim();
+    if (cell) tell(this.where, `[${inWhole(grid.seen, index).join(", ")}]  ${grid.exactOf(cell)}  ${grid.seen.dtype ?? ""}`.trim());
+    else if (!grid.seen?.exact.length) this.where.textContent = "";
   }
 }

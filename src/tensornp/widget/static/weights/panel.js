@@ -5,7 +5,7 @@ import { button, element, field } from "../page/elements.js";
 import { Tabs } from "../page/tabs.js";
 import { Panel } from "../tree/panel.js";
 
-const NUM_PROBED = 1000;
+const CHARACTER_PX = 7.8;
 // The space around what is in a panel.
 const PANEL_PX = 24;
 
@@ -24,14 +24,9 @@ export class WeightPanel extends Panel {
     return { type: "open", weight: number, width: this.numCharacters() };
   }
 
-  // The characters of a line of an array, measured by one that has room nowhere.
+  // The characters of a line of an array.
   numCharacters() {
-    const probe = element("pre", "array", "0".repeat(NUM_PROBED));
-    this.room.append(probe);
-    const { scrollWidth } = probe;
-    const { clientWidth } = this.room;
-    probe.remove();
-    return clientWidth && Math.max(Math.floor(((clientWidth - PANEL_PX) * NUM_PROBED) / scrollWidth), 1);
+    return Math.max(Math.floor((this.room.clientWidth - PANEL_PX) / CHARACTER_PX), 0);
   }
 
   inHead({ numpy, torch }) {

@@ -2,29 +2,14 @@
 
 import { button, element } from "../page/elements.js";
 
-// Within which a second press of a button belongs to the first.
-const TWICE_MS = 500;
-
 export class Scan {
-  pressed = -Infinity;
-
   // `isRunning()` tells whether there is one; `press(type)` asks for one, or for its end.
   constructor({ isRunning, press }) {
-    this.isRunning = isRunning;
-    this.press = press;
-    this.button = button("Scan", "", (event) => this.pressOnce(event));
+    // The second press of a double click does not stop what the first began.
+    this.button = button("Scan", "", ({ detail }) => detail < 2 && press(isRunning() ? "end" : "scan"));
     this.meter = element("progress", "meter");
     this.meter.setAttribute("aria-label", "Read");
     this.meter.hidden = true;
-  }
-
-  // Stop takes the place of Scan: the second press of a double click is none on it.
-  pressOnce({ detail }) {
-    const isRunning = this.isRunning();
-    const now = performance.now();
-    if (detail > 1 || (isRunning && now - this.pressed < TWICE_MS)) return;
-    if (!isRunning) this.pressed = now;
-    this.press(isRunning ? "end" : "scan");
   }
 
   // `share` is negative where none runs; `cost` is what one of all that is listed costs.

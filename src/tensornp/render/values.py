@@ -1,7 +1,4 @@
-"""All that is said of the values of one tensor.
-
-Figures, places, quantiles, a histogram and a heat map.
-"""
+"""Show statistics of a tensor, comparisons, histograms and places of elements."""
 
 from __future__ import annotations
 
@@ -11,12 +8,13 @@ from html import escape
 import numpy as np
 
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.summary.stats import StatsSummary
+from tensornp.core.summary.stats import ComparisonSummary, StatsSummary
+from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
-from tensornp.core.values.stats.distribution import NUM_BINS
+from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.layout.document import Beside, Both, Document, Pictures
+from tensornp.render.layout.document import Alarm, Beside, Both, Document, Heading, Lines, Pictures, headed
 from tensornp.render.layout.style import CARD, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
@@ -29,6 +27,8 @@ SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 MAX_INDICES = 10
 """Indices of an axis of which the figures are listed."""
 _WIDTH, _HEIGHT = 256, 64
+_IN_HEADING = 3
+"""Coordinates in the text of a location."""
 
 
 def stats_document(summary: StatsSummary) -> Document:
@@ -161,3 +161,60 @@ def picture_html(picture: PlaneMap) -> str:
 def figure_html(image: str, legend: str) -> str:
     """Return a picture over its legend."""
     return f'<div style="{PICTURE}">{image}<div style="{SMALL_TEXT}">{escape(legend)}</div></div>'
+
+
+def location_document(place: Location) -> Document:
+    """Return the count and the first places of elements, and all known coordinates below."""
+    known = ", ".join(str(list(index)) for index in place.indices)
+    # The heading has the first ones.
+    rest = f"the first {len(place.indices)}: {known}" if len(place.indices) > _IN_HEADING else ""
+    return Document((Heading(str(place)), Lines((rest,))))
+
+
+def histogram_document(histogram: Histogram) -> Document:
+    """Return the range, the count and the tallest bin of a histogram, with a picture on a page."""
+    # The line replaces an alternative text.
+    picture = Pictures(lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))
+    return Document((picture, Lines((histogram_alt(histogram),))))
+
+
+def comparison_document(summary: ComparisonSummary) -> Document:
+    """Return the verdict over the heat map of the difference, which only a page has, and the figures."""
+    comparison = summary.comparison
+    head = headed([(name, "") for name in summary.names], comparison.verdict)
+    picture = summary.picture
+    pictures = Both() if picture is None else Pictures(lambda: picture_html(picture))
+    said, _, cure = comparison._note.partition(": ")
+    return Document((head, *([Alarm(said, f": {cure}")] if said else []), pictures, _comparison_table(summary)))
+
+
+def _comparison_table(summary: ComparisonSummary) -> Table:
+    rows = [TableRow((name, value, said)) for name, value, said in _comparison_rows(summary.comparison, summary.names)]
+    return Table(("figure", "value", "what it means"), tuple(rows))
+
+
+def _comparison_rows(found: Comparison, names: tuple[str, str]) -> Iterator[tuple[str, str, str]]:
+    if found._shapes[0] != found._shapes[1]:
+        return
+    yield "elements", f"{found.count:,}", found.scope
+    if found._dtypes[0] != found._dtypes[1]:
+        yield "dtypes", f"{found._dtypes[0]} and {found._dtypes[1]}", ""
+    if not found._num_changed:
+        return
+    share = share_text(found._num_changed, found.count)
+    yield "not equal", f"{found._num_changed:,} ({share})", "NaN equals NaN, and 0.0 equals -0.0"
+    if found.first_difference is not None and found._first_values is not None:
+        a, b = found._first_values
+        yield "first", str(list(found.first_difference)), f"{a!r} and {b!r}"
+    for count, name in ((found._only_finite_first, names[0]), (found._only_finite_second, names[1])):
+        if count:
+            yield "finite on one side", f"{count:,}", f"only in {name}"
+    if found.max_abs is None:
+        return
+    at = f"at {list(found._largest_difference)}, " if found._largest_difference is not None else ""
+    yield "largest |Δ|", number_text(found.max_abs), f"{at}of {counted(found._finite, 'pair')}, finite on both sides"
+    if found.relative is not None and found.cosine_distance is not None:
+        yield "relative", f"{found.relative:.4g}", f"the norm of the difference over that of {names[0]}"
+        yield "1 − cos", f"{found.cosine_distance:.4g}", "of the angle between the two"
+    if found.max_ulp is not None:
+        yield "largest in ulp", f"{found.max_ulp:,}", f"representable {found._dtypes[0]} numbers apart"

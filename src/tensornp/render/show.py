@@ -1,22 +1,100 @@
-"""A static card as a small object, which shows wherever HTML or text does.
+"""Show objects as text and as static HTML; nothing raises.
 
-In other front ends, reports and logs.
+`tnp.card` returns both as one small object.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.surroundings import Look
+from tensornp.core.summary.view import Unshown, summary_of
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
-from tensornp.render.layout.page import page_of
-from tensornp.render.view import shown_of, summary_html, summary_text
+from tensornp.render.layout.document import Document, page_of, preformatted
+from tensornp.render.renderers import renderer_of
+from tensornp.render.tensor.card import tensor_html, tensor_text
+
+_SUMMARIES = {
+    "TensorStats": "tensornp.core.summary.stats:summary_of_figures",
+    "Comparison": "tensornp.core.summary.stats:summary_of_comparison",
+    "WeightEntry": "tensornp.models.entries.summary:summarize_entry",
+}
+"""Records that are summarized first, with the display options."""
+_WITH_OPTIONS = (":array_document", ":entry_document")
+
+
+def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expression: str = "") -> Any:
+    """Return the summary of `obj`, or a record itself; None for objects without a card.
+
+    `expression` reaches a module, if that is known.
+    """
+    name = type(obj).__name__
+    if renderer_of(obj) is None:
+        if not is_module(obj):
+            return summary_of(obj, options, look)
+        from tensornp.models.module_view import module_view
+
+        return first_that_works(
+            f"the weights of a {name}",
+            lambda: module_view(obj, options, expression),
+            lambda reason: Unshown(name, reason),
+        )
+    path = _SUMMARIES.get(name)
+    if path is None:
+        return obj
+    return first_that_works(
+        f"the card of a {name}", lambda: _named(path)(obj, options), lambda reason: Unshown(name, reason)
+    )
+
+
+def summary_text(summary: Any, max_height: int = 0) -> str:
+    """Return a card or a table as plain text, with so many lines of an array, or all for 0."""
+
+    def text() -> str:
+        return tensor_text(summary, max_height) if isinstance(summary, TensorSummary) else _document(summary).text()
+
+    name = type(summary).__name__
+    return first_that_works(f"the text of a {name}", text, lambda reason: f"{_type_of(summary)} (not shown: {reason})")
+
+
+def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> str:
+    """Return a card or a table as static HTML; `anchor` is a class for its live part."""
+
+    def html() -> str:
+        if isinstance(summary, TensorSummary):
+            return tensor_html(summary, options, anchor=anchor)
+        return _document(summary, options).html(anchor)
+
+    name = type(summary).__name__
+    return first_that_works(f"the HTML of a {name}", html, lambda _: preformatted(summary_text(summary), anchor))
+
+
+def _type_of(summary: Any) -> str:
+    return str(getattr(summary, "type_name", "") or type(summary).__name__)
+
+
+def _document(summary: Any, options: DisplayOptions | None = None) -> Document:
+    path = renderer_of(summary)
+    assert path is not None
+    arguments = (options or DisplayOptions(),) if path.endswith(_WITH_OPTIONS) else ()
+    document: Document = _named(path)(summary, *arguments)
+    return document
+
+
+def _named(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 @dataclass(frozen=True, slots=True)

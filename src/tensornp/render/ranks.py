@@ -1,0 +1,132 @@
+"""Show weights, statistics and differences of all ranks of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.entries.source import NoSource
+from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
+from tensornp.models.outline.fold import folded
+from tensornp.processes.asking import ranks_text
+from tensornp.processes.merged import Drift, OnRanks, Place, RankStats, RankWeights
+from tensornp.render.layout.document import Alarm, Document, Heading, Lines
+from tensornp.render.layout.table import Table, TableRow, said_once
+from tensornp.render.layout.words import listed
+from tensornp.render.models.weights import MAX_ROWS, table_of
+from tensornp.render.pictures.stats_line import number_text
+
+_CURE = "ask for a part of them, such as .weights('model.layers[0]')"
+_MAX_LINES = 10
+_MAX_LINE = 400
+
+
+def rank_weights_document(weights: RankWeights) -> Document:
+    """Return differences and silent ranks over a table."""
+    table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
+    differences = [cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items()]
+    head = [cut(weights.expression, MAX_SHOWN), weights.told, *_sizes(weights), *said_once(common, is_whole=True)]
+    more = f"… and {len(differences) - _MAX_LINES:,} more" if len(differences) > _MAX_LINES else ""
+    return Document(
+        (
+            Heading(" · ".join(head)),
+            *map(Alarm, differences[:_MAX_LINES]),
+            Lines((more,)),
+            silent_lines(weights.answers.silent_lines),
+            table,
+            Lines((rest,)),
+        )
+    )
+
+
+def _sizes(weights: RankWeights) -> Iterator[str]:
+    """Yield the number of elements and the bytes of all ranks and of each."""
+    if len(set(weights.num_parameters.values())) == 1:
+        yield counted(next(iter(weights.num_parameters.values())), "element")
+    held = list(weights.nbytes.values())
+    if held:
+        low, high = format_nbytes(min(held)), format_nbytes(max(held))
+        each = f"{low} on each rank" if low == high else f"{low} to {high} on a rank"
+        yield f"{format_nbytes(sum(held))} in all, {each}" if len(held) > 1 else low
+
+
+def _entry(one: OnRanks) -> WeightEntry:
+    """Return a weight as the table of weights shows it."""
+    facts = one.facts
+    return WeightEntry(
+        one.name, facts.kind, facts.shape, facts.dtype, facts.nbytes, NoSource(facts.device), "",
+        ", ".join(filter(None, (facts.layout, one.note))), tied_to=(facts.tied_to,) if facts.tied_to else (),
+    )  # fmt: skip
+
+
+def silent_lines(told: Sequence[str]) -> Lines:
+    """Return who has not answered and why, the first of them."""
+    said = [cut(why, _MAX_LINE) for why in told]
+    more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all" if len(said) > _MAX_LINES else ""
+    return Lines((*said[:_MAX_LINES], more))
+
+
+_MAX_PLACES = 16
+_MAX_ROWS, _MAX_LINES = 100, 10
+_WORDS = {"nan": "NaN", "inf": "infinite"}
+
+
+def rank_stats_document(stats: RankStats) -> Document:
+    """Return the facts and figures of a weight, with places and ranks."""
+    facts = stats.facts
+    said = [stats.name]
+    if facts is not None:
+        said += [facts.kind, shape_text(facts.shape, facts.kind), facts.dtype, facts.device, facts.layout, stats.scope]
+    else:
+        said.append("no rank has told its values")
+    alarms = [f"the bits on {ranks_text(stats.differing)} are not those of the others"] if stats.differing else []
+    return Document(
+        (
+            Heading(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
+            *(Alarm(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
+            silent_lines(stats.answers.silent_lines),
+            Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
+        )
+    )
+
+
+def _rows(stats: RankStats) -> Iterator[TableRow]:
+    yield TableRow(("elements", f"{stats.count:,}", ""))
+    for what, num in (("nan", stats.nan), ("inf", stats.num_infinite)):
+        places = [one for one in stats.places if one.what == what]
+        first, *more = [_where(one, num) for one in places[:_MAX_PLACES]] or [""]
+        yield TableRow((_WORDS[what], f"{num:,}", first))
+        yield from (TableRow(("", "", where)) for where in more)
+        if len(places) > _MAX_PLACES:
+            yield TableRow(("", "", f"and on {len(places) - _MAX_PLACES:,} more ranks"))
+    yield TableRow(("zero", f"{stats.zeros:,}", ""))
+    if stats.min is None:
+        return
+    for name in ("min", "max", "mean", "std", "norm", "sum"):
+        yield TableRow((name, number_text(getattr(stats, name)), "of the population" if name == "std" else ""))
+
+
+def _where(place: Place, num: int) -> str:
+    at = ", ".join(str(list(index)) for index in place.indices[:3])
+    more = f" and {place.num - 3:,} more" if place.num > 3 else ""
+    here = f"{place.num:,} " if num != place.num else ""
+    return f"{here}on {ranks_text([place.rank])}, at {at}{more}"
+
+
+def drift_document(drift: Drift) -> Document:
+    """Return how many differ over which, and who has not answered."""
+    rows = [TableRow((cut(name, MAX_SHOWN), said)) for name, said in islice(drift.items(), _MAX_ROWS)]
+    more = f"… and {len(drift) - _MAX_ROWS:,} more differ" if len(drift) > _MAX_ROWS else ""
+    names = [cut(name, MAX_SHOWN) for name in drift.not_compared]
+    unread = f"not compared, as the bits cannot be read: {listed(names, _MAX_LINES)}" if names else ""
+    return Document(
+        (
+            Heading(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
+            Lines((unread,)),
+            silent_lines(drift.answers.silent_lines),
+            Table(("name", "what"), tuple(rows)),
+            Lines((more,)),
+        )
+    )
