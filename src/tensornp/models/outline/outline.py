@@ -60,7 +60,7 @@ class Sums(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A branch by its number: its weights in order, the keys above it and with it, its level, and its sums."""
+    """A branch with its weights in order, its levels and its sums."""
 
     branch: Branch
     span: slice

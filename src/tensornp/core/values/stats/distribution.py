@@ -15,7 +15,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.scopes import SEVERAL
 
 Array = np.ndarray[Any, Any]
 MAX_KEPT = 2**14
@@ -72,23 +71,6 @@ def scaled(numbers: Array) -> tuple[int, Array]:
     """Return an exponent of two, and the numbers divided by that power, so that no difference overflows."""
     exponent = 1 + math.frexp(float(np.abs(numbers).max()))[1]
     return exponent, np.ldexp(numbers, -exponent)
-
-
-def put_together(parts: Sequence[Histogram]) -> Histogram | None:
-    """Return one histogram of several, in equal bins; None for no parts.
-
-    Counts are rounded, because the elements of a bin are assumed to lie evenly between its edges.
-    """
-    if not parts:
-        return None
-    low, high = min(float(one.edges[0]) for one in parts), max(float(one.edges[-1]) for one in parts)
-    scope = SEVERAL if len({one.scope for one in parts}) > 1 else parts[0].scope
-    exponent, (first, last) = scaled(np.array([low, high]))
-    edges = np.ldexp(np.linspace(first, last, NUM_BINS + 1 if low < high else 2), exponent)
-    edges[[0, -1]] = low, high
-    below = np.sum([np.interp(edges, one.edges, np.cumsum([0, *one.counts])) for one in parts], axis=0)
-    below[0] = 0
-    return Histogram(np.diff(np.round(below)).astype(np.int64), edges, scope)
 
 
 @dataclass(frozen=True, eq=False)
