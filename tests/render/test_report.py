@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tensornp.core.summary.report import Report, ReportLine
+from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.render.collections.report import report_document
 
 

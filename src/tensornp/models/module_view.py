@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.stats.alarms import NotFinite, alarms_of
+from tensornp.core.values.stats.record import NotFinite, alarms_of
 from tensornp.models.entries.tensor import TensorSource
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.scan.findings import ALARM_RANK, Finding, findings_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensornp.core.summary.report import Report, ReportLine
+from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.session.ledger import Session
 
 if TYPE_CHECKING:

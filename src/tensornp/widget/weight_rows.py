@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
-from tensornp.core.values.stats.alarms import NotFinite
 from tensornp.core.values.stats.distribution import Histogram
+from tensornp.core.values.stats.record import NotFinite
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.choose import (

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.values.stats.alarms import alarms_of
+from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.gradients import gradients_of, without_gradient

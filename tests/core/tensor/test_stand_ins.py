@@ -130,9 +130,9 @@ def test_the_kind_of_what_it_stands_for_is_kept():
     [
         (ValueError("no <b>luck</b>"), "__tensornp__() of Says failed (ValueError: no <b>luck</b>)"),
         ([1, 2], "__tensornp__() of Says gives a list"),
-        (np.array(["a"]), "__tensornp__() of Says gives an array that torch does not take"),
-        (np.broadcast_to(np.zeros(1), 3), "__tensornp__() of Says gives a read-only array"),
-        (np.ma.array([1.0], mask=[True]), "__tensornp__() of Says gives a masked array"),
+        (np.array(["a"]), "__tensornp__() of Says gives an ndarray"),
+        (np.broadcast_to(np.zeros(1), 3), "__tensornp__() of Says gives an ndarray"),
+        (np.ma.array([1.0], mask=[True]), "__tensornp__() of Says gives a MaskedArray"),
         (torch.zeros(2, device="meta"), "a meta tensor has a shape and a dtype but no data"),
     ],
 )

@@ -7,8 +7,6 @@ import re
 
 import torch
 
-import tensornp as tnp
-
 
 def badge(card: dict[str, str]) -> tuple[str, str]:
     """Return the text of the grad badge and its sentence, which stands in the receipt alone."""
@@ -42,15 +40,10 @@ def test_a_retained_gradient_is_told_before_and_after(shell):
     assert badge(shell.show(y))[0] == "from MulBackward0 · has .grad"
 
 
-def test_the_graph_is_told_one_step_back(shell):
-    """What made it, and from what; of very many, the first few."""
+def test_the_last_operation_is_told(shell):
+    """The badge names the node that made the tensor."""
     x = torch.ones(3, requires_grad=True)
-    y = x.exp() + x
-    assert badge(shell.show(y))[1] == (
-        "Autograd made this tensor by AddBackward0 from ExpBackward0, AccumulateGrad; it is not a leaf."
-    )
-    assert tnp.inspect(torch.cat([x] * 9))._next_functions == (*["AccumulateGrad"] * 4, "…")
-    assert tnp.inspect(x)._next_functions == ()
+    assert badge(shell.show(x.exp() + x))[1] == "Autograd made this tensor by AddBackward0; it is not a leaf."
 
 
 def test_a_frozen_parameter_is_told_from_a_plain_tensor(shell):

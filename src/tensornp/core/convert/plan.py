@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from tensornp.core.convert import receipt
-from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.kinds import STRIDED
@@ -85,7 +85,7 @@ class ConversionPlan:
             return "copy"
         return "share" if self.writeable else "view"
 
-    _mime_, _repr_html_ = mime_of, html_of
+    _mime_, _repr_html_, _repr_pretty_ = mime_of, html_of, pretty
 
     def __str__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
@@ -97,13 +97,6 @@ class ConversionPlan:
             f"code:  {self.code}",
         ]
         return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # A newline within a text would not be counted.
-        for i, line in enumerate(str(self).split("\n")):
-            if i:
-                printer.break_()
-            printer.text(line)
 
 
 def mode_arguments(mode: str) -> ModeArguments:
@@ -128,7 +121,7 @@ def check_readable(info: TensorInfo) -> None:
         check_readable(info.inner)
     else:
         facts = _refuse_unsupported(info)
-        _check_size(info, _natural(facts, as_bits=False))
+        _check_size(info._array_shape, _natural(facts, as_bits=False))
 
 
 def _decide(
@@ -148,14 +141,15 @@ def _decide(
     if obstacle is None and copy is None and info._is_unsharded and info.numel:
         # An array would keep FSDP from resharding.
         obstacle = receipt.UNSHARDED
-    numel = math.prod(info._array_shape)
+    shape = info._array_shape
+    numel = math.prod(shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
     frozen = writeable is False or (shares and not writeable)
     comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
-    _check_size(info, target)
+    _check_size(shape, target)
     return ConversionPlan(
         steps=steps,
         dtype=target,
@@ -245,11 +239,11 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     return dtypes.KNOWN[name]
 
 
-def _check_size(info: TensorInfo, dtype: np.dtype[Any]) -> None:
+def _check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     # NumPy ignores sizes of zero here.
-    if math.prod(filter(None, info._array_shape)) * dtype.itemsize > MAX_NBYTES:
+    if math.prod(filter(None, shape)) * dtype.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
-            f"a tensor of shape {info.shape} spans more bytes than NumPy can address; slice it first"
+            f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
         )
 
 

@@ -84,8 +84,7 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
         if is_on_cpu and any(hasattr(array, name) for name in _PROTOCOLS[1:]):
             values: Any = np.asarray(array)
         else:
-            with modes.outside_modes():
-                values = from_dlpack(array)
+            values = from_dlpack(array)
     except Exception as error:
         raise UnsupportedArrayError(
             f"{type(array).__name__} gives no array ({error_text(error)}); convert it to NumPy first"
@@ -95,10 +94,10 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
     place = values.device if device is None else usable_device(device)
     if copy is False and place != values.device:
         raise CopyRequiredError(f"an array on {values.device} cannot share memory with {place}; pass copy=None")
-    with modes.outside_modes():
-        return values.to(place, copy=bool(copy))
+    return values.to(place, copy=bool(copy))
 
 
+@modes.outside_modes
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
@@ -111,25 +110,24 @@ def tensor_from_numpy(
     return _tensor_of(np.asarray(array), copy, device)
 
 
+@modes.outside_modes
 def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
     """Return why `tensor_from_numpy` copies an array; empty if it shares memory."""
     if issubclass(type(array), np.ma.MaskedArray):
         return "a masked array"
     plain = np.asarray(array)
     facts = dtypes.KNOWN.get(plain.dtype.name) or dtypes.EXTENSIONS.get(plain.dtype.name)
-    with modes.outside_modes():
-        cpu = torch.device("cpu")
-    return _why_not_shared(plain, facts, cpu) if facts is not None else "an array of this dtype"
+    return _why_not_shared(plain, facts, torch.device("cpu")) if facts is not None else "an array of this dtype"
 
 
+@modes.outside_modes
 def usable_device(device: Any) -> torch.device:
     """Return a torch device, the CPU for None; raise if it cannot be used here."""
     try:
-        with modes.outside_modes():
-            place = torch.device("cpu" if device is None else device)
-            if place.type != "cpu":
-                torch.empty(0, device=place)
-            return place
+        place = torch.device("cpu" if device is None else device)
+        if place.type != "cpu":
+            torch.empty(0, device=place)
+        return place
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         reason = legible(str(error).partition("\n")[0][:_MAX_REASON])
         raise BadRequestError(
@@ -149,13 +147,11 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     elif obstacle:
         # torch takes no array as it is that it could not share, not even on its way to another device.
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    with modes.outside_modes():
-        if facts.values_per_element > 1:
-            return _packed(array).to(device)
-        # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
-        bits = array.view(np.dtype(facts.bits or facts.numpy))
-        tensor = torch.from_numpy(bits)
-        return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
+    if facts.values_per_element > 1:
+        return _packed(array).to(device)
+    # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
+    tensor = torch.from_numpy(array.view(np.dtype(facts.bits or facts.numpy)))
+    return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
 
 
 def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch.Tensor:
@@ -167,15 +163,14 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
     mask = np.ma.getmaskarray(array)
     shown = _tensor_of(np.asarray(~mask), True, device)
     # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    with modes.outside_modes():
-        try:
-            masked: torch.Tensor = quietly(MaskedTensor, data, shown)
-            return masked
-        except TypeError as error:
-            raise UnsupportedArrayError(
-                f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
-                "convert array.data and array.mask, or array.astype() of another dtype"
-            ) from error
+    try:
+        masked: torch.Tensor = quietly(MaskedTensor, data, shown)
+        return masked
+    except TypeError as error:
+        raise UnsupportedArrayError(
+            f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
+            "convert array.data and array.mask, or array.astype() of another dtype"
+        ) from error
 
 
 def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:

@@ -17,6 +17,17 @@ def html_of(record: Any) -> str:
     return mime_of(record)[1]
 
 
+def pretty(record: Any, printer: Any, cycle: bool) -> None:
+    """Print a record line by line, as its `_repr_pretty_`.
+
+    A newline in a text would not be counted.
+    """
+    for i, line in enumerate(str(record).split("\n")):
+        if i:
+            printer.break_()
+        printer.text(line)
+
+
 class _Display:
     """Wrapper that stops marimo from rendering a record as a plain list."""
 

@@ -73,8 +73,6 @@ def percent(share: float) -> str:
 
 
 _MAX_QUOTED = 60
-_MAX_BITS = 190
-"""Longer integers are described; Python refuses to print some thousands of digits."""
 
 
 def legible(text: str, keep: str = "") -> str:
@@ -95,22 +93,10 @@ def quoted(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
-class _Quoted(reprlib.Repr):
-    """Limits the `repr` of nested values."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel = 3
-        self.maxstring = self.maxother = _MAX_QUOTED
-
-    def repr_int(self, x: int, level: int) -> str:
-        """Return an integer, or its length."""
-        return repr(x) if x.bit_length() <= _MAX_BITS else f"<int of {x.bit_length():,} bits>"
-
-
 def _cut(text: str) -> str:
     shown = legible(text[: _MAX_QUOTED + 1])
     return shown if len(shown) <= _MAX_QUOTED else shown[: _MAX_QUOTED - 1] + "…"
 
 
-_REPR = _Quoted()
+_REPR = reprlib.Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, _MAX_QUOTED, _MAX_QUOTED

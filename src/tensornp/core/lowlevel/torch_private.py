@@ -144,20 +144,6 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
     return [at for entry in order for at in entry.mesh_dims] if order else None
 
 
-def has_constant_tensors(module: Any) -> bool:
-    """Return whether the graph of a scripted module has tensors as constants, as frozen ones have."""
-    if not is_scripted_table(module.__dict__.get("_modules")):
-        return False
-    try:
-        nodes = list(module.__dict__["_c"]._get_method("forward").graph.nodes())
-    except RuntimeError:
-        # It has no forward.
-        return False
-    return any(
-        one.kind() == "prim::Constant" and one.hasAttribute("value") and one.kindOf("value") == "t" for one in nodes
-    )
-
-
 def is_scripted_table(table: Any) -> bool:
     """Return whether `table` holds the members of a module of `torch.jit.script`."""
     return isinstance(table, _scripted_table)

@@ -216,7 +216,7 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
     if before.fingerprint.one_in != after.fingerprint.one_in:
         return None
     is_equal = before.fingerprint == after.fingerprint
-    if is_equal and _place(old) != _place(new):
+    if is_equal and (old.storage and old.storage.address) != (new.storage and new.storage.address):
         return Change(before.event, "moved", coverage)
     if is_equal and after.fingerprint.one_in == 1:
         return None
@@ -247,7 +247,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
             facts.append("another storage now")
         elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
             facts.append("its storage was resized")
-        elif _place(old) != _place(new):
+        elif (old.storage and old.storage.address) != (new.storage and new.storage.address):
             facts.append("its elements lie elsewhere now, in the same storage")
         if old.shape == new.shape and old.stride != new.stride:
             facts.append(f"strides {old.stride} to {new.stride}")
@@ -258,5 +258,26 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _place(info: TensorInfo) -> int | None:
-    return info.storage.address if info.storage else None
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """One tensor or array and its change; `size` is the largest absolute difference, or 0.
+
+    `is_count` marks a single integer, such as the step count of a batch norm. `alarm` are new non-finite values.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    size: float = 0.0
+    is_count: bool = False
+    alarm: str = ""
+    come: Literal["", "new", "gone"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A heading, a line for each change, and the parts that were not read."""
+
+    heading: str
+    lines: tuple[ReportLine, ...] = ()
+    left_out: str = ""
+    num_watched: int = 0

@@ -74,14 +74,8 @@ class TensorReference:
         for obj in likely:
             if self.is_of(obj):
                 return obj  # type: ignore[no-any-return]
-        return None if self.is_gone else _find([self])[0]
-
-
-def living(references: list[TensorReference]) -> list[bool]:
-    """Return for each whether its tensor lives; looks among all objects (tens of ms)."""
-    # A tensor in a cycle is gone for its user, but still among all objects.
-    gc.collect()
-    return [tensor is not None for tensor in _find(references)]
+        found = [] if self.is_gone else [obj for obj in gc.get_objects() if id(obj) == self.id]
+        return found[0] if found and self.is_of(found[0]) else None
 
 
 class MemoryReference:
@@ -105,12 +99,6 @@ class MemoryReference:
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
-
-
-def _find(references: list[TensorReference]) -> list[torch.Tensor | None]:
-    objects = {id(obj): obj for obj in gc.get_objects()}
-    found = [objects.get(reference.id) for reference in references]
-    return [obj if reference.is_of(obj) else None for obj, reference in zip(found, references, strict=True)]
 
 
 def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:

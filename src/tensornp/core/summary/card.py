@@ -133,13 +133,13 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
     if look is None:
         return info, NO_SURROUNDINGS
     try:
-        seen = (tensor, info) if is_tensor(tensor) or info.inner is None else (stood_for(tensor), info.inner)
-        around = look(*seen)
+        if is_tensor(tensor) or info.inner is None:
+            around = look(tensor, info)
+        else:
+            # The name is that of the tensor for which it stands.
+            around = replace(look(stood_for(tensor), info.inner), name="")
     except Exception as error:
         around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
-    if not is_tensor(tensor):
-        # That names the tensor for which it stands.
-        around = replace(around, name="")
     is_buffer = around.is_buffer or info.is_buffer
     if around.saved_for or is_buffer is not info.is_buffer:
         info = replace(info, _saved_for=around.saved_for, is_buffer=is_buffer)
@@ -173,11 +173,11 @@ def _guarded(tensor: torch.Tensor, options: DisplayOptions, show: Show, look: Lo
         mode, plan = _planned(info, options)
         return TensorSummary(name, mode, info, plan, "", _shown(tensor, info, plan, show), around)
     except TooLargeError as error:
-        shown = _shown_all_the_same(tensor, info, show, str(error))
+        shown = _shown_despite(tensor, info, show, error)
         return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)
     except TensornpError as error:
-        inside = _shown_inside_transforms(tensor, show, str(error))
-        return TensorSummary(name, mode, info, None, str(error), inside, around)
+        shown = _shown_despite(tensor, info, show, error)
+        return TensorSummary(name, mode, info, None, str(error), shown, around)
     except Exception as error:
         return TensorSummary(name, mode, info, plan, error_text(error), None, around)
 
@@ -191,28 +191,21 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
     return replace(seen, note="; ".join(filter(None, (info.shard.scope, str(info.shard), seen.note))))
 
 
-def _shown_all_the_same(tensor: Any, info: TensorInfo | None, show: Show, refusal: str) -> Preview | None:
-    """Return the outer elements of an array that is too large to be made."""
+def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: TensornpError) -> Preview | None:
+    """Return the outer elements of an array that is too large, or the values inside torch.func; else None."""
     try:
-        if info is None:
-            return None
-        plan = decide_shard(info, "local" if has_part(info) else None)
-        return replace(_shown(tensor, info, plan, show), note=refusal)
-    except Exception:
-        return None
-
-
-def _shown_inside_transforms(tensor: Any, show: Show, refusal: str) -> Preview | None:
-    """Return the values inside the wrappers of torch.func; None for other tensors."""
-    try:
+        if isinstance(refusal, TooLargeError):
+            assert info is not None
+            plan = decide_shard(info, "local" if has_part(info) else None)
+            return replace(_shown(tensor, info, plan, show), note=str(refusal))
         inner, is_batched = torch_private.inside_transforms(tensor)
         if inner is tensor:
             return None
         info = inspect(inner)
-        seen = show(inner, info, decide(info))
+        more = "; shown: the values of all calls of vmap" if is_batched else ""
+        return replace(show(inner, info, decide(info)), note=f"{refusal}{more}")
     except Exception:
         return None
-    return replace(seen, note=f"{refusal}; shown: the values of all calls of vmap" if is_batched else refusal)
 
 
 def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, ConversionPlan]:

@@ -22,7 +22,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, expression_of, steps_of
-from tensornp.core.values.stats.alarms import alarm_text
+from tensornp.core.values.stats.record import alarm_text
 
 MAX_READ_NBYTES = 2**26
 """Bytes that are read to find NaN and infinities."""

@@ -19,9 +19,9 @@ from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import check_array, extent_of_array, extents_of
 from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.containers import LEAVES, MAX_DEPTH, container_of, is_container, leaves
+from tensornp.core.tensor.containers import container_of, leaves
 from tensornp.core.tensor.info import nbytes_elsewhere, span_of
-from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened, steps_of
+from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.values.shown.preview import MAX_ELEMENTS
 from tensornp.core.values.shown.print_options import printed_without_formatter, printing
@@ -106,7 +106,7 @@ FIRST_VALUES = 3
 """Values of each tensor that a row shows."""
 _NUMBERS = {int, float, complex, bool}
 _WORDS_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
-_SHOWN_NUMBERS, _SHOWN_CHARACTERS = 4, 40
+_SHOWN_CHARACTERS = 40
 Leaf = tuple[Path | None, Any]
 """Something in a container, and the path to it."""
 
@@ -125,8 +125,8 @@ class Row:
 class ContainerSummary:
     """The table of a container of tensors.
 
-    `num_left_out` leaves are left out after the first `num_first`. There may be more leaves unless it `is_complete`,
-    and more bytes unless it `is_measured`. `nbytes_elsewhere` of the `nbytes` belong to other ranks.
+    `num_left_out` leaves are left out after the first `num_first`. There may be more leaves, or more bytes,
+    unless it `is_complete`. `nbytes_elsewhere` of the `nbytes` belong to other ranks.
     """
 
     type_name: str
@@ -137,7 +137,6 @@ class ContainerSummary:
     num_tensors: int
     nbytes: int
     is_complete: bool
-    is_measured: bool = True
     nbytes_elsewhere: int = 0
     num_arrays: int = 0
 
@@ -154,11 +153,11 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     named = _names([path for path, _ in found])
     budget = StatsBudget(options.stats_nbytes)
     rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
-    # A stand-in may compute its tensor: only those with a row are asked.
-    asked = {id(leaf): row.tensor.info for (_, leaf), row in zip(shown, rows, strict=True) if row.tensor is not None}
-    stand_ins = {id(leaf): asked.get(id(leaf)) for leaf in tensors if stand_in_of(leaf) is not None}
-    known = {id(tensor): tensor for tensor in tensors if id(tensor) not in stand_ins}
-    nbytes = _nbytes([*known.values(), *arrays])
+    known = [leaf for leaf in {id(leaf): leaf for leaf in tensors}.values() if stand_in_of(leaf) is None]
+    # A stand-in may compute its tensor: only those with a row were asked.
+    asked = [row.tensor for (_, leaf), row in zip(shown, rows, strict=True) if stand_in_of(leaf) is not None]
+    stand_ins = [summary.info for summary in asked if summary is not None and summary.info is not None]
+    num_unasked = sum(stand_in_of(leaf) is not None for leaf in tensors) - len(asked)
     return ContainerSummary(
         type_name=type(container).__name__,
         length=_length(container, found),
@@ -166,10 +165,9 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=nbytes + sum(info.nbytes for info in stand_ins.values() if info is not None),
-        is_complete=is_complete,
-        is_measured=None not in stand_ins.values(),
-        nbytes_elsewhere=nbytes_elsewhere(known.values()),
+        nbytes=_nbytes([*known, *arrays]) + sum(info.nbytes for info in stand_ins),
+        is_complete=is_complete and not num_unasked,
+        nbytes_elsewhere=nbytes_elsewhere(known),
         num_arrays=len(arrays),
     )
 
@@ -182,7 +180,6 @@ def _leaves(container: Any) -> tuple[list[Leaf], bool]:
         is_cut = len(found) > MAX_LEAVES
     except Exception:
         is_cut = True
-    is_cut = is_cut or any(path is not None and _is_cut(path, leaf) for path, leaf in found)
     # An empty container is a leaf of itself.
     return [one for one in found[:MAX_LEAVES] if one[0] is not None or one[1] is not container], not is_cut
 
@@ -206,11 +203,6 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
         return legible(shortened(key[0])) + expression_of(path).removeprefix(expression_of(root))
 
     return name
-
-
-def _is_cut(path: Path, leaf: Any) -> bool:
-    """Return whether a leaf is a container that is nested too deeply to be listed."""
-    return id(type(leaf)) not in LEAVES and len(list(steps_of(path))) >= MAX_DEPTH and is_container(leaf)
 
 
 def _length(container: Any, found: list[Leaf]) -> int:
@@ -270,13 +262,10 @@ def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> 
 
 def _short_text(leaf: Any) -> str:
     """Return a few words for another object; its own repr is called only for plain types."""
-    if _are_numbers(leaf):
-        more = f", … ({len(leaf):,} numbers)" if len(leaf) > _SHOWN_NUMBERS else ""
-        return ", ".join(map(quoted, leaf[:_SHOWN_NUMBERS])) + more
     if isinstance(leaf, (str, bytes)) and is_plain_value(leaf):
         text = quoted(leaf[:_SHOWN_CHARACTERS])
         return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
-    if is_plain_value(leaf) or type(leaf) in (*_WORDS_OF_TORCH, type, type(torch.Tensor)):
+    if is_plain_value(leaf) or _are_numbers(leaf) or type(leaf) in (*_WORDS_OF_TORCH, type, type(torch.Tensor)):
         return quoted(leaf)
     of_class = f"({type(leaf).__name__})"
     return f"{leaf!s} {of_class}" if type(leaf).__module__ == "numpy" and isinstance(leaf, np.generic) else of_class

@@ -121,8 +121,11 @@ def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
     """Return the name that the user typed, or else the most likely one."""
-    names = [alias.name for alias in found if alias.relation == "same object"]
-    own = [name for name in names if (read := names_in(name)) is not None and read <= namespace.keys()]
+    own = [
+        alias.name
+        for alias in found
+        if alias.relation == "same object" and (names_in(alias.name) or {""}) <= namespace.keys()
+    ]
     if shown_as in own:
         return shown_as
     typed = [name for name in own if not name.startswith(("_", f"{history_name(namespace)}["))]

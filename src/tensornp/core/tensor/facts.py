@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
 from tensornp.core.tensor import dtypes, kinds
 from tensornp.core.tensor.form import DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
@@ -64,7 +63,6 @@ class TensorInfo:
     requires_grad: bool = False
     is_leaf: bool = True
     grad_fn: str | None = None
-    _next_functions: tuple[str, ...] = ()
     has_grad: bool | None = False
     _retains_grad: bool = False
     _grad_dtype: torch.dtype | None = None
@@ -172,14 +170,7 @@ class TensorInfo:
             reach += step * (size - 1)
         return False
 
-    _mime_, _repr_html_ = mime_of, html_of
+    _mime_, _repr_html_, _repr_pretty_ = mime_of, html_of, pretty
 
     def __str__(self) -> str:
         return "\n".join(f"{field.name.lstrip('_')}: {getattr(self, field.name)}" for field in dataclasses.fields(self))
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # A newline within a text would not be counted.
-        for i, line in enumerate(str(self).split("\n")):
-            if i:
-                printer.break_()
-            printer.text(line)

@@ -238,13 +238,9 @@ def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
     return inner.numel if inner is not None and t.lengths() is None else sum(part.numel() for part in t.unbind())
 
 
-_MAX_NEXT = 4
-"""Operations behind `grad_fn` that are named."""
-
-
 def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
     """Return the facts that autograd has of a tensor."""
-    is_leaf, grad_fn, next_functions = _node_of(t)
+    is_leaf, grad_fn = _node_of(t)
     retains_grad = not is_leaf and bool(t.retains_grad)
     unguarded = Unguarded()
     grad = unguarded.grad_of(tensor) if is_leaf or retains_grad else None
@@ -252,7 +248,6 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
         "requires_grad": t.requires_grad,
         "is_leaf": is_leaf,
         "grad_fn": grad_fn,
-        "_next_functions": next_functions,
         "has_grad": None if unguarded.left_out else grad is not None,
         "_retains_grad": retains_grad,
         "_grad_dtype": grad.dtype if grad is not None else None,
@@ -260,19 +255,16 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
     }
 
 
-def _node_of(t: Any) -> tuple[bool, str | None, tuple[str, ...]]:
-    """Return `is_leaf`, the name of `grad_fn`, and what is one step behind it.
+def _node_of(t: Any) -> tuple[bool, str | None]:
+    """Return `is_leaf` and the name of `grad_fn`.
 
     torch raises on views that were changed in place under no_grad.
     """
     try:
         node = t.grad_fn
-        if node is None:
-            return t.is_leaf, None, ()
-        behind = [type(fn).__name__ for fn, _ in node.next_functions[: _MAX_NEXT + 1] if fn is not None]
+        return (t.is_leaf, None) if node is None else (False, type(node).__name__)
     except RuntimeError:
-        return False, "unknown", ()
-    return False, type(node).__name__, (*behind[:_MAX_NEXT], *["…"] * (len(behind) > _MAX_NEXT))
+        return False, "unknown"
 
 
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import sys
 from collections.abc import Callable
@@ -87,23 +88,17 @@ class StandIn(Kind):
                 values = self._values(t)
         except Exception as error:
             raise UnsupportedTensorError(f"{subject} failed ({error_text(error)}); convert what it holds") from error
-        if is_array(values):
-            return _tensor_over(values, subject), True
+        is_from_array = is_array(values) and not isinstance(values, np.ma.MaskedArray) and values.flags.writeable
+        # torch does not take some dtypes and strides.
+        with contextlib.suppress(TypeError, ValueError):
+            values = torch.from_numpy(values) if is_from_array else values
         if not is_tensor(values) or stand_in_of(values) is not None:
             # A stand-in for another stand-in might have no end.
             what = "the object itself" if values is t else an_instance(values)
-            raise UnsupportedTensorError(f"{subject} gives {what}; have it return a tensor or a NumPy array")
-        return values, False
-
-
-def _tensor_over(array: np.ndarray[Any, Any], subject: str) -> torch.Tensor:
-    try:
-        if not issubclass(type(array), np.ma.MaskedArray) and array.flags.writeable:
-            return torch.from_numpy(array)
-        what = "a read-only array" if not array.flags.writeable else "a masked array"
-    except (TypeError, ValueError) as error:
-        what = f"an array that torch does not take ({error_text(error)})"
-    raise UnsupportedTensorError(f"{subject} gives {what}; have it return a tensor")
+            raise UnsupportedTensorError(
+                f"{subject} gives {what}; have it return a tensor or a writeable array of its dtypes"
+            )
+        return values, is_from_array
 
 
 def _address(values: torch.Tensor) -> object:

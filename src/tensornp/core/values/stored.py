@@ -90,8 +90,9 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
     Raises UnsupportedArrayError if torch has no such dtype.
     """
     facts = KNOWN.get(array.dtype.name)
-    if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
-        # Two elements are packed into a byte; or there is no such dtype.
+    is_masked = issubclass(type(array), np.ma.MaskedArray)
+    if is_masked or facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
+        # It has a mask, two elements are packed into a byte, or there is no such dtype.
         return tensor_from_numpy(array, None, torch.device("cpu"))
 
     def box(at: Box) -> torch.Tensor:

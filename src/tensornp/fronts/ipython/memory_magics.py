@@ -15,8 +15,8 @@ from tensornp.fronts.ipython.history import History, ShellSession
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
+    from tensornp.core.memory.changes import Report
     from tensornp.core.summary.census import Census
-    from tensornp.core.summary.report import Report
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
     from tensornp.session.ledger import Ledger
@@ -168,7 +168,7 @@ class MemoryMagics(Magics):
     def _after_cell(self, result: Any) -> None:
         """Show the changes; an exception here would be printed below every cell."""
         from tensornp.core.lowlevel.attributes import error_text
-        from tensornp.core.summary.report import Report, ReportLine
+        from tensornp.core.memory.changes import Report, ReportLine
 
         # A cell that is not stored has the number of the last one.
         is_stored = bool(getattr(result.info, "store_history", True) and result.execution_count)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch
-from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.compute import stats
+from tensornp.core.values.stats.record import alarm_text
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import an_instance, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
@@ -80,8 +79,6 @@ def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
         said = f"{are} of torch that may hold packed weights; nothing of {of_it} is listed"
         yield NotListed(f"{shown_names([*walk.packed.values()])} {said}")
     yield from map(NotListed, walk.broken)
-    if walk.has_constants:
-        yield NotListed("tensors that TorchScript holds as constants are not listed")
 
 
 class _Walk:
@@ -89,7 +86,6 @@ class _Walk:
 
     def __init__(self, root: Any) -> None:
         self.num_skipped = 0
-        self.has_constants = False
         self.cut: set[str] = set()
         self.classes: dict[str, str] = {}
         self.broken: list[str] = []
@@ -128,7 +124,6 @@ class _Walk:
             if not is_packed(one):
                 yield from self._attributes(one, members, its_place)
                 stack.extend(reversed(list(self._below(one, members, its_place))))
-            self.has_constants = self.has_constants or torch_private.has_constant_tensors(one)
             yield from _computed_entries(one, its_place)
 
     def _attributes(self, module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[WeightEntry]:

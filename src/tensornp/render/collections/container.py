@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.stats.alarms import alarm_text
+from tensornp.core.values.stats.record import alarm_text
 from tensornp.render.layout.document import Document, Heading
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import on_this_rank
@@ -30,8 +30,7 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
     num_leaves = len(summary.rows) + summary.num_left_out
     is_flat = summary.is_complete and summary.length == num_leaves in (summary.num_tensors, summary.num_arrays)
     what = " · ".join(filter(None, ["" if is_flat and num_leaves else f"{summary.length:,}", tensors, arrays]))
-    is_counted = summary.is_measured and summary.is_complete
-    nbytes = ("" if is_counted else "at least ") + format_nbytes(summary.nbytes)
+    nbytes = at_least + format_nbytes(summary.nbytes)
     if summary.nbytes_elsewhere:
         nbytes += on_this_rank(format_nbytes(summary.nbytes - summary.nbytes_elsewhere))
     said = [

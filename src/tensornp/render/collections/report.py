@@ -7,7 +7,7 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from tensornp.core.summary.report import Report, ReportLine
+from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.render.layout.document import Both, Document, wrapped
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed

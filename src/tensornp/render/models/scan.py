@@ -8,8 +8,7 @@ from itertools import islice
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.values.scopes import ALL
-from tensornp.core.values.stats.alarms import alarm_text
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.record import TensorStats, alarm_text
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind

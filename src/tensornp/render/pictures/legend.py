@@ -114,7 +114,7 @@ def overview_legend(overview: PlaneMap) -> list[str]:
     heatmap, limits = overview.heatmap, overview.limits
     if limits.low == limits.high and not limits.num_beyond:
         value = _short(limits.low)
-        words = [f"all {value}" if overview.is_one_value else f"{value} in every pixel"]
+        words = [f"{value} in every pixel"]
     else:
         low, high = ("low", "high") if limits.centre is not None else ("least", "greatest")
         ends = ((low, limits.low), (high, limits.high))

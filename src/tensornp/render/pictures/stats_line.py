@@ -16,9 +16,8 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.scopes import ALL
-from tensornp.core.values.stats.alarms import alarms_of, not_finite
 from tensornp.core.values.stats.distribution import Histogram
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.record import TensorStats, alarms_of, not_finite
 from tensornp.render.layout.style import FIGURES
 from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
@@ -101,7 +100,7 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     yield from (one.text for one in not_finite(stats) if not one.is_alarm)
     if stats.scope != ALL:
         yield stats.scope
-    if stats.distribution is not None and stats.distribution.is_sample:
+    if stats.distribution is not None and stats.distribution.one_in > 1:
         yield f"histogram {stats.distribution.scope}"
 
 

@@ -13,7 +13,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.stats.alarms import alarms_of
+from tensornp.core.values.stats.record import alarms_of
 from tensornp.render.layout.document import Both
 from tensornp.render.layout.style import Tone, badge_style
 from tensornp.render.layout.words import on_this_rank
@@ -131,8 +131,7 @@ def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:
         return Badge("grad", filled.removeprefix(" · "), "Autograd does not track this tensor.") if filled else None
     if not info.is_leaf:
         retained = " · retains grad" if info._retains_grad and not info.has_grad else ""
-        behind = f" from {', '.join(info._next_functions)}" if info._next_functions else ""
-        sentence = f"Autograd made this tensor by {info.grad_fn}{behind}; it is not a leaf."
+        sentence = f"Autograd made this tensor by {info.grad_fn}; it is not a leaf."
         return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence)
     if around.module_with_grads:
         sentence = (

@@ -9,7 +9,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.values.stats.alarms import is_mask
+from tensornp.core.values.stats.record import is_mask
 from tensornp.render.layout.document import Both, Document, Lines
 from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text

@@ -13,7 +13,8 @@ from strategies import modulus, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values import blocks
+from tensornp.core.tensor.strides import blocks_of
+from tensornp.core.values.pictures import planes
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NOTHING
 from tensornp.core.values.pictures.planes import difference_map, plane_map
 
@@ -24,7 +25,7 @@ from tensornp.core.values.pictures.planes import difference_map, plane_map
 def test_every_element_of_a_small_plane_is_a_pixel(t, block_numel):
     """Whatever the strides, and however it is cut into blocks."""
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        patch.setattr("tensornp.core.values.blocks.BLOCK_NUMEL", block_numel)
+        patch.setattr("tensornp.core.values.pictures.planes.blocks_of", lambda shape: blocks_of(shape, block_numel))
         found = plane_map(t)
     if found is None:
         assert not t.dim() or not t.numel()
@@ -57,8 +58,8 @@ def test_one_nan_and_the_extreme_are_there_in_a_large_plane():
 
 def test_only_the_shown_plane_is_read(monkeypatch):
     """One of a hundred planes."""
-    read, copy = [], blocks._copy
-    monkeypatch.setattr(blocks, "_copy", lambda target, source: read.append(source.numel()) or copy(target, source))
+    read, elements = [], planes.elements_in
+    monkeypatch.setattr(planes, "elements_in", lambda subject, part: read.append(part.numel) or elements(subject, part))
     found = plane_map(torch.zeros(100, 300, 300, dtype=torch.bfloat16), (7,))
     assert found.tiles.title == "plane [7] of 100"
     assert sum(read) == 300 * 300

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.stats.distribution import Histogram, put_together
+from tensornp.core.values.stats.distribution import Histogram
 
 
 def histogram(counts, edges):
@@ -70,32 +70,3 @@ def test_bins_are_parted_alike_at_any_scale(scale):
 
 
 FLOATS = st.floats(-1e308, 1e308)
-
-
-@given(st.lists(st.lists(FLOATS, min_size=1, max_size=40), min_size=1, max_size=5))
-@settings(deadline=None)
-def test_histograms_are_put_together(parts):
-    """Nothing is lost; below an edge lies what lies there in each, but for the bin that the edge parts."""
-    every = [tnp.stats(np.array(part)).histogram for part in parts]
-    found = put_together(every)
-    low, high = min(map(min, parts)), max(map(max, parts))
-    assert (found.edges[0], found.edges[-1]) == (low, high)
-    assert found.counts.sum() == sum(map(len, parts))
-    assert (found.counts >= 0).all() and (np.diff(found.edges) >= 0).all()
-    slack = sum(int(one.counts.max()) for one in every) + 1
-    numbers = np.array([number for part in parts for number in part])
-    for edge, below in zip(found.edges[1:-1], np.cumsum(found.counts), strict=False):
-        assert abs(below - np.count_nonzero(numbers < edge)) <= slack
-    assert put_together([]) is None
-
-
-@pytest.mark.parametrize("sign", [-1, 1])
-@pytest.mark.parametrize("power", [1e-300, 5e-320, 1e-5])
-def test_small_numbers_stay_on_their_side_of_zero_beside_the_largest_floats(sign, power):
-    """Where these lie by the scale of those, no float tells them from 0."""
-    largest = tnp.stats(np.array([-1.7e308, 1.7e308])).histogram
-    for small in (np.full(10, sign * power), sign * power * np.linspace(1, 2, 10)):
-        found = put_together([largest, tnp.stats(small).histogram])
-        assert found.edges[32] == 0
-        assert found.counts[:32].sum() == 1 + 10 * (sign < 0)
-        assert found.counts[32:].sum() == 1 + 10 * (sign > 0)

@@ -213,17 +213,27 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
     shape = source.shape if math.prod(source.shape) == tally.count else (tally.count,)
     index, values = _index_of(tally.first, shape, source), tally.first_values
     is_one_dtype = dtypes[0] == dtypes[1]
-    with np.errstate(all="ignore"):
-        max_abs, relative, cosine = tally.distances()
-        norm, norm_of_difference = tally.norms()
+    max_abs = relative = cosine = norm = change = None
+    if tally.finite:
+        norm, other_norm, change = tally.norms()
+        max_abs, relative = tally.largest, change / norm if norm else math.inf if change else 0.0
+        cosine = _cosine_distance(norm, other_norm, change)
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
         retyped=_named(dtypes), scope=source.scope if source.scope != ALL else other.scope,
-        _norm=norm, _norm_of_difference=norm_of_difference,
+        _norm=norm, _norm_of_difference=change,
         _largest_difference=_index_of(tally.largest_at, shape, source),
     )  # fmt: skip
+
+
+def _cosine_distance(first: float, second: float, difference: float) -> float:
+    if not first or not second:
+        return 0.0 if first == second else 1.0
+    # Exact for small angles: (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖)
+    gap = first - second
+    return min(max((difference - gap) * (difference + gap) / (2 * first * second), 0.0), 2.0)
 
 
 def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:

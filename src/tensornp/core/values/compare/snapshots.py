@@ -12,7 +12,6 @@ import torch
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.changes import (
-    BLOCK_NBYTES,
     Change,
     Fingerprint,
     Snapshot,
@@ -24,8 +23,8 @@ from tensornp.core.memory.changes import (
 from tensornp.core.memory.footprint import has_left, origin_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.compare.numbers import Difference, rows_and_delta
-from tensornp.core.values.stats.alarms import alarm_text
 from tensornp.core.values.stats.figures import figures_of, modulus_of
+from tensornp.core.values.stats.record import alarm_text
 
 WRITTEN = ("torch", "uncounted", "unknown")
 """Causes of which values have changed."""
@@ -130,15 +129,10 @@ def _have_other_copies(before: Snapshot, after: Snapshot) -> bool:
 
 def _by_blocks(before: Snapshot, after: Snapshot) -> str:
     """Return what the blocks of the fingerprints tell of a tensor that is too large to be copied."""
-    old, new, info = before.fingerprint, after.fingerprint, after.info
+    old, new = before.fingerprint, after.fingerprint
     if old is None or new is None or old.one_in != new.one_in or len(old.blocks) != len(new.blocks):
         return "values changed"
     changed = [i for i, (a, b) in enumerate(zip(old.blocks, new.blocks, strict=True)) if a != b]
     if new.one_in > 1:
         return f"values changed in {len(changed)} of {len(new.blocks)} samples ({new.coverage})"
-    if info is None or not info.is_contiguous or not info.shape:
-        return f"values changed in {len(changed):,} of {len(new.blocks):,} blocks"
-    row = max(info.nbytes // info.shape[0], 1)
-    rows = sorted({r for i in changed for r in (i * BLOCK_NBYTES // row, ((i + 1) * BLOCK_NBYTES - 1) // row)})
-    last = min(rows[-1], info.shape[0] - 1)
-    return f"within rows {rows[0]:,}–{last:,} of {info.shape[0]:,} (not compared value by value)"
+    return f"values changed in {len(changed):,} of {len(new.blocks):,} blocks"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ class PairTally:
         self._dtypes = first_dtype, second_dtype
         is_one_dtype = first_dtype == second_dtype
         self._squares = np.zeros(3)
-        self._largest: Any = 0
+        self.largest: Any = 0
         self.largest_at: int | None = None
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = is_one_dtype
@@ -75,32 +74,15 @@ class PairTally:
         at = int(sizes.argmax())
         if sizes[at]:
             size = plain_number(sizes[at])
-            if size > self._largest:
-                self._largest, self.largest_at = size, start + (at if places is None else int(places[at]))
+            if size > self.largest:
+                self.largest, self.largest_at = size, start + (at if places is None else int(places[at]))
             if self.max_ulp is not None:
                 self.max_ulp = max(self.max_ulp, _most_ulps(a, b, self._dtypes[0]))
 
-    def distances(self) -> tuple[Any, float | None, float | None]:
-        """Return the largest difference, the norm of the difference over that of the first, and 1 − cos."""
-        if not self.finite:
-            return None, None, None
+    def norms(self) -> tuple[float, float, float]:
+        """Return the norms of both and of the difference, of the elements that are finite on both sides."""
         first, second, difference = np.sqrt(self._squares).tolist()
-        relative = difference / first if first else math.inf if difference else 0.0
-        return self._largest, relative, self._cosine_distance(first, second, difference)
-
-    def _cosine_distance(self, first: float, second: float, difference: float) -> float:
-        if not first or not second:
-            return 0.0 if first == second else 1.0
-        # Exact for small angles: (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖)
-        gap = first - second
-        return min(max((difference - gap) * (difference + gap) / (2 * first * second), 0.0), 2.0)
-
-    def norms(self) -> tuple[float | None, float | None]:
-        """Return the norms of the first and of the difference, of the elements that are finite on both sides."""
-        if not self.finite:
-            return None, None
-        first, _, difference = np.sqrt(self._squares).tolist()
-        return first, difference
+        return first, second, difference
 
 
 def _bits(values: Array) -> Array:

@@ -73,7 +73,10 @@ class HeatmapBuilder:
                 low, high = np.where(shown, values, np.inf), np.where(shown, values, -np.inf)
             first = first_row, first_column
             for kept, reduce, block in ((self._low, np.minimum, low), (self._high, np.maximum, high)):
-                _merge(kept, reduce, _in_cells(reduce, block, first, self.cell), first, self.cell)
+                cells = _in_cells(reduce, block, first, self.cell)
+                top, left = first_row // self.cell[0], first_column // self.cell[1]
+                part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
+                reduce(part, cells, out=part)
 
     def finish(self) -> Heatmap:
         """Return the picture of the blocks so far."""
@@ -101,13 +104,6 @@ def _in_cells(reduce: np.ufunc, block: Plane, first: tuple[int, int], cell: tupl
     if cell[1] > 1:
         block = reduce.reduceat(block, np.arange(-(first[1] % cell[1]), block.shape[1], cell[1]).clip(0), axis=1)
     return block
-
-
-def _merge(kept: Plane, reduce: np.ufunc, cells: Plane, first: tuple[int, int], cell: tuple[int, int]) -> None:
-    """Reduce cells with what is kept of them."""
-    top, left = first[0] // cell[0], first[1] // cell[1]
-    part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
-    reduce(part, cells, out=part)
 
 
 def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:

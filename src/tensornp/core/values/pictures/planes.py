@@ -3,40 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.tensor.strides import Block, blocks_of
-from tensornp.core.values.compare.numbers import differing
+from tensornp.core.tensor.strides import blocks_of
+from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
 from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
 from tensornp.core.values.shown.window import Window
-from tensornp.core.values.shown.window_values import Subject, elements_in
-from tensornp.core.values.sources import Source, nbytes_unasked, refuse_endless, source_of
+from tensornp.core.values.shown.window_values import Subject, elements_in, subject_of
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stored import StoredValues
+from tensornp.errors import BadRequestError
 
-Array = np.ndarray[Any, Any]
 MAX_TILED_NUMEL = 2**10
 """Elements of a plane up to which several planes are shown."""
 MAX_TILES = 64
 _GRID_PIXELS = 192
 SIDE = 96
 """Pixels of a side of the plane of a window at most."""
+MAX_NUMEL = 2**32
+"""Elements of a plane that are read at most; only expanded tensors have more."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaneMap:
-    """A heat map, the limits of its colours, its planes, and whether all finite elements have one value."""
+    """A heat map, the limits of its colours, and its planes."""
 
     heatmap: Heatmap
     limits: Limits
     tiles: Tiles
-    is_one_value: bool = False
 
 
 @outside_modes
@@ -46,64 +47,33 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
     With more dimensions it shows the plane at `index`, or else the first plane, or up to 64 small ones in a grid. For a
     sharded tensor, `index` is that in the whole. Only these planes are read; sparse tensors become dense.
     """
-    source = source_of(obj, in_order=True, is_dense=True)
-    if len(source.parts) != 1 or not source.shape:
-        return None
-    refuse_endless(source, "a heat map")
-    return _draw(source, source.parts[0].read, index)
+    return _planes_of(subject_of(obj), index)
 
 
 @outside_modes
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
     """Return the heat map of ``b - a`` for one shape; None if there is nothing to show."""
-    first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
-    if first.shape != second.shape or not first.shape or len(first.parts) != 1 or len(second.parts) != 1:
+    first, second = subject_of(a), subject_of(b)
+    if first.shape != second.shape or first.num_parts:
         return None
-    if first.parts[0].shape != second.parts[0].shape:
+    return _planes_of(subject_of(difference_of(first, second)), None)
+
+
+def _planes_of(subject: Subject, index: tuple[int, ...] | int | None) -> PlaneMap | None:
+    shape, ndim = subject.shape, len(subject.shape)
+    num_tiles = MAX_TILES if math.prod(shape[-2:]) <= MAX_TILED_NUMEL else 1
+    tiles = tiles_of(shape, index, num_tiles, subject.shard)
+    if subject.num_parts or 0 in (*shape, ndim, len(tiles.indices)):
         return None
-
-    def read(blocks: Iterable[Block]) -> Iterator[Any]:
-        some = list(blocks)
-        for left, right in zip(first.parts[0].read(some), second.parts[0].read(some), strict=True):
-            wide = np.result_type(left.dtype, right.dtype, np.float64)
-            difference = np.ma.asanyarray(right.astype(wide) - left.astype(wide))
-            # Equal infinities do not differ.
-            data = np.where(differing(np.ma.getdata(left), np.ma.getdata(right)), np.ma.getdata(difference), 0)
-            yield np.ma.MaskedArray(data, np.ma.getmaskarray(difference))
-
-    return _draw(first, read, None)
-
-
-@np.errstate(all="ignore")
-def _draw(
-    source: Source, read: Callable[[Iterable[Block]], Iterator[Any]], index: tuple[int, ...] | int | None
-) -> PlaneMap | None:
-    plane, packed = math.prod(source.shape[-2:]), source.parts[0].per_element
-    tiles = tiles_of(source.shape, index, MAX_TILES if plane <= MAX_TILED_NUMEL else 1, source.shard)
-    if not plane or not tiles.indices:
-        return None
-    side, maps, is_complex = max(_GRID_PIXELS // max(*tiles.grid, 1), 1), [], False
+    if math.prod(tiles.plane) > MAX_NUMEL:
+        raise BadRequestError(f"a heat map would read {math.prod(tiles.plane):,} elements; pass a slice")
+    side, maps = max(_GRID_PIXELS // max(tiles.grid), 1), []
     for at in tiles.indices:
-        builder, ndim = HeatmapBuilder(tiles.plane, side, side), len(source.shape)
-        outer = at if ndim > 2 else ()
-        inner = list(blocks_of(source.parts[0].shape[len(outer) :]))
-        blocks = [Block((*outer, *one.start), ((1,) * len(outer) + one.shape)) for one in inner]
-        for block, found in zip(inner, read(blocks), strict=True):
-            is_complex |= found.dtype.kind == "c"
-            row, rows = (0, 1) if ndim == 1 else (block.start[0], block.shape[0])
-            _add(builder, found, (row, block.start[-1] * packed), (rows, block.shape[-1] * packed))
-        maps.append(builder.finish())
-    whole = maps[0] if len(maps) == 1 else tiled(maps, tiles.grid)
-    return PlaneMap(replace(whole, is_modulus=is_complex), limits(whole), tiles)
-
-
-def _add(builder: HeatmapBuilder, found: Any, first: tuple[int, int], shape: tuple[int, int]) -> Array:
-    """Add a flat block that begins at this row and column; return its shown numbers."""
-    flat = np.ma.getdata(found)
-    values = (modulus_of(flat) if flat.dtype.kind == "c" else flat).reshape(shape)
-    shown = ~np.ma.getmaskarray(found).reshape(shape) if isinstance(found, np.ma.MaskedArray) else None
-    builder.add(values, *first, shown=shown)
-    return values if shown is None else values[shown]
+        corner = (*at, *(0,) * min(ndim, 2))
+        window = Window(shape, ndim - 2 if ndim > 1 else None, ndim - 1, corner, *tiles.plane)
+        maps.append(_heatmap_of(subject, window, side))
+    whole = maps[0] if len(maps) == 1 else replace(tiled(maps, tiles.grid), is_modulus=maps[0].is_modulus)
+    return PlaneMap(whole, limits(whole), tiles)
 
 
 def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: int) -> bool:
@@ -113,30 +83,37 @@ def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: in
     return is_free and math.prod(shape) * subject.info.itemsize <= max_nbytes
 
 
+class _UnwantedError(Exception):
+    """The heat map is no longer wanted."""
+
+
 @outside_modes
-@np.errstate(all="ignore")
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
     """Return the heat map of the plane of `window`, or None when it is no longer wanted.
 
     Reads every element of the plane; `is_wanted` is called before each block. Raises NotReadError if far more elements
     would be read.
     """
-    builder, ends, is_complex, is_mask = HeatmapBuilder(window.plane, SIDE, SIDE), [math.inf, -math.inf], False, False
+    try:
+        heatmap = _heatmap_of(subject, window, SIDE, is_wanted)
+    except _UnwantedError:
+        return None
+    return PlaneMap(heatmap, limits(heatmap), Tiles(window.plane, ()))
+
+
+@np.errstate(all="ignore")
+def _heatmap_of(subject: Subject, window: Window, side: int, is_wanted: Callable[[], bool] = lambda: True) -> Heatmap:
+    builder, is_complex = HeatmapBuilder(window.plane, side, side), False
     for block in blocks_of(window.plane):
         if not is_wanted():
-            return None
+            raise _UnwantedError
         begins: dict[Any, int] = dict(zip((window.row_axis, window.column_axis), block.start, strict=True))
         corner = tuple(begins.get(axis, at) for axis, at in enumerate(window.corner))
         part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])
         found = elements_in(subject, part)
-        is_complex, is_mask = found.dtype.kind == "c", found.dtype == bool
-        first, shape = (block.start[0], block.start[1]), (block.shape[0], block.shape[1])
-        seen = _add(builder, found, first, shape)
-        if seen.size and not (np.isfinite(seen.min()) and np.isfinite(seen.max())):
-            seen = seen[np.isfinite(seen)]
-        if seen.size:
-            ends = [min(ends[0], float(seen.min())), max(ends[1], float(seen.max()))]
-    heatmap = replace(builder.finish(), is_modulus=is_complex)
-    # In a mask of which each pixel has some of both, all pixels are of one value.
-    found_limits = Limits(ends[0], ends[1]) if is_mask and ends[0] < ends[1] else limits(heatmap)
-    return PlaneMap(heatmap, found_limits, Tiles(window.plane, ()), ends[0] == ends[1])
+        is_complex = found.dtype.kind == "c"
+        flat = np.ma.getdata(found)
+        values: Any = (modulus_of(flat) if is_complex else flat).reshape(block.shape)
+        shown = ~np.ma.getmaskarray(found).reshape(block.shape) if isinstance(found, np.ma.MaskedArray) else None
+        builder.add(values, *block.start, shown=shown)
+    return replace(builder.finish(), is_modulus=is_complex)

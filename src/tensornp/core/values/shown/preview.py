@@ -226,11 +226,11 @@ def _places(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
     ]
 
 
-@outside_modes
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
     """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
 
-    Raises NotReadError if memory was freed, a collective still makes the values, or as `Kind.few` does.
+    Call it `outside_modes`. Raises NotReadError if memory was freed, a collective still makes the values, or as
+    `Kind.few` does.
     """
     return array_of_few(plan, *few_of(tensor, info, places))
 

@@ -121,16 +121,16 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     `text` is a NumPy index of integers, slices without a step and ``...``, with or without brackets. It is parsed and
     never evaluated. Raises BadRequestError if it is anything else, names too many axes, or is out of bounds.
     """
-    given = _items(text)
-    num_named = len(given) - given.count(Ellipsis)
-    if given.count(Ellipsis) > 1:
-        raise BadRequestError(f"the index {quoted(text)} has more than one ...; keep one")
+    inner = text.strip()
+    inner = inner[1:-1] if inner.startswith("[") and inner.endswith("]") else inner
+    parts = [part.strip() for part in inner.split(",")] if inner.strip() else []
+    at = parts.index("...") if "..." in parts else len(parts)
+    before, behind = parts[:at], parts[at + 1 :]
+    num_named = len(before) + len(behind)
     if num_named > len(shape):
         axes = "1 axis" if num_named == 1 else f"{num_named} axes"
         raise BadRequestError(f"the index {quoted(text)} names {axes} of an array that has {len(shape)}; name fewer")
-    at = given.index(Ellipsis) if Ellipsis in given else len(given)
-    whole: list[object] = [slice(None)] * (len(shape) - num_named)
-    items = [*given[:at], *whole, *given[at + 1 :]]
+    items = [*before, *[":"] * (len(shape) - num_named), *behind]
     return tuple([_within(item, axis, shape) for axis, item in enumerate(items)])
 
 
@@ -146,40 +146,24 @@ def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | s
     return tuple(found)
 
 
-def _items(text: str) -> list[object]:
-    """Return the integers, slices and ellipses of an index, in order."""
-    inner = text.strip()
-    if inner.startswith("[") and inner.endswith("]"):
-        inner = inner[1:-1].strip()
-    try:
-        return [_item(part.strip()) for part in inner.split(",")] if inner else []
-    except ValueError:
-        raise BadRequestError(f"{quoted(text)} is no index; write integers, slices and ... as in 3, :, 5:9") from None
-
-
-def _item(text: str) -> object:
-    if text == "...":
-        return Ellipsis
-    ends = [int(end) if end.strip() else None for end in text.split(":")]
-    if ends == [None] or len(ends) > 3:
-        raise ValueError(text)
-    return ends[0] if len(ends) == 1 else slice(*ends)
-
-
-def _within(item: object, axis: int, shape: Sequence[int]) -> int | slice:
+def _within(text: str, axis: int, shape: Sequence[int]) -> int | slice:
     size, what = shape[axis], f"axis {axis} of shape {tuple(shape)}"
-    if isinstance(item, slice):
-        if item.step not in (None, 1):
-            raise BadRequestError("a window has no steps between its elements; write the slice without one")
-        start, stop, _ = item.indices(size)
-        if start >= stop and size:
-            raise BadRequestError(f"the slice {index_text([item])} holds nothing of {what}; begin before it ends")
-        return slice(start, stop)
-    assert isinstance(item, int)
-    if -size <= item < size:
-        return item % size
-    reach = f"write {-size} to {size - 1}" if size else "it has no element to show"
-    raise BadRequestError(f"the index {str(item)[:20]} is out of bounds for {what}; {reach}")
+    try:
+        ends = [int(end) if end.strip() else None for end in text.split(":")]
+        chosen = slice(*ends) if len(ends) > 1 else int(text)
+    except (TypeError, ValueError):
+        raise BadRequestError(f"{quoted(text)} is no index; write integers, slices and ... as in 3, :, 5:9") from None
+    if isinstance(chosen, int):
+        if -size <= chosen < size:
+            return chosen % size
+        reach = f"write {-size} to {size - 1}" if size else "it has no element to show"
+        raise BadRequestError(f"the index {text[:20]} is out of bounds for {what}; {reach}")
+    start, stop, step = chosen.indices(size)
+    if step != 1:
+        raise BadRequestError("a window has no steps between its elements; write the slice without one")
+    if start >= stop and size:
+        raise BadRequestError(f"the slice {index_text([chosen])} holds nothing of {what}; begin before it ends")
+    return slice(start, stop)
 
 
 def index_text(index: Sequence[int | slice]) -> str:

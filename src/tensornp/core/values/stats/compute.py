@@ -198,7 +198,8 @@ class Tasks:
             counter.add(np.concatenate(sampled))
         numel = sum([math.prod(block.shape) for block in task.blocks]) * part.times * part.per_element
         distribution = counter.finish(factor=part.times, one_in=self._one_in) if self._has_distribution else None
-        stats = replace(times(sum_of(found), part.times), distribution=distribution)
+        stats = replace(sum_of(found), distribution=distribution)
+        stats = times(stats, part.times) if part.times > 1 else stats
         return Tally(stats, numel, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
 
     def _figures_of(self, numbers: Array) -> TensorStats:

@@ -15,7 +15,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.scopes import SEVERAL
 
 Array = np.ndarray[Any, Any]
 MAX_KEPT = 2**14
@@ -74,23 +73,6 @@ def scaled(numbers: Array) -> tuple[int, Array]:
     return exponent, np.ldexp(numbers, -exponent)
 
 
-def put_together(parts: Sequence[Histogram]) -> Histogram | None:
-    """Return one histogram of several, in equal bins; None for no parts.
-
-    Counts are rounded, because the elements of a bin are assumed to lie evenly between its edges.
-    """
-    if not parts:
-        return None
-    low, high = min(float(one.edges[0]) for one in parts), max(float(one.edges[-1]) for one in parts)
-    scope = SEVERAL if len({one.scope for one in parts}) > 1 else parts[0].scope
-    exponent, (first, last) = scaled(np.array([low, high]))
-    edges = np.ldexp(np.linspace(first, last, NUM_BINS + 1 if low < high else 2), exponent)
-    edges[[0, -1]] = low, high
-    below = np.sum([np.interp(edges, one.edges, np.cumsum([0, *one.counts])) for one in parts], axis=0)
-    below[0] = 0
-    return Histogram(np.diff(np.round(below)).astype(np.int64), edges, scope)
-
-
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """Finite numbers in ascending order, and how often each occurs.
@@ -118,19 +100,14 @@ class Distribution:
         return int(self.counts.sum())
 
     @property
-    def is_sample(self) -> bool:
-        """Whether only some elements were counted."""
-        return self.one_in > 1
-
-    @property
     def scope(self) -> str:
         """The elements that were counted, in words."""
-        return f"sampled 1/{self.one_in:,}" if self.is_sample else "all elements"
+        return f"sampled 1/{self.one_in:,}" if self.one_in > 1 else "all elements"
 
     @property
     def accuracy(self) -> str:
         """How exact quantiles are: ``exact``, ``values ± 0.4 %``, ``sampled 1/17, values ± 0.4 %``."""
-        said = [self.scope] if self.is_sample else []
+        said = [self.scope] if self.one_in > 1 else []
         said += [] if self.is_exact else ["values ± 0.4 %"]
         return ", ".join(said) or "exact"
 

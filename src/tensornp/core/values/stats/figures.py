@@ -77,8 +77,6 @@ def modulus_of(numbers: Array) -> Array:
 
 def times(stats: TensorStats, factor: int) -> TensorStats:
     """Return the statistics of the same numbers, each counted `factor` times."""
-    if factor == 1:
-        return stats
     return replace(
         stats, count=stats.count * factor, nan=stats.nan * factor, posinf=stats.posinf * factor,
         neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -97,14 +97,14 @@ class TensorStats:
     @property
     def histogram(self) -> Histogram | None:
         """Counts in at most 64 bins from `min` to `max`; None if it was not requested, or nothing is finite."""
-        if self.distribution is None or self.min is None or not self.distribution.num_seen:
+        if self.distribution is None or self.min is None or not len(self.distribution.numbers):
             return None
         return self.distribution.histogram(float(self.min), float(self.max))
 
     @property
     def scope_of_histogram(self) -> str:
         """The elements under `histogram` and `quantile`: those of `scope`, or a sample of them."""
-        if self.distribution is None or not self.distribution.is_sample:
+        if self.distribution is None or self.distribution.one_in == 1:
             return self.scope
         return self.distribution.scope + (f", {self.scope}" if self.scope != ALL else "")
 
@@ -238,3 +238,46 @@ def _is_same(a: Any, b: Any) -> bool:
         # As text, NaN equals itself.
         return np.shape(a) == np.shape(b) and repr(np.asarray(a).tolist()) == repr(np.asarray(b).tolist())
     return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+class NotFinite(NamedTuple):
+    """Non-finite values of one sort: `goal` locates them, `number` of `of` have it."""
+
+    goal: str
+    number: int
+    of: int
+    sign: str
+    is_alarm: bool = True
+
+    @property
+    def text(self) -> str:
+        """The number and the sort: ``3 NaN``, ``all NaN``; for a single element the sort."""
+        number = f"{self.number:,} " if self.number < self.of else "all " if self.of > 1 else ""
+        return number + self.sign
+
+
+def not_finite(stats: TensorStats) -> Iterator[NotFinite]:
+    """Yield the non-finite values, the worst first."""
+    if stats.nan:
+        yield NotFinite("nan", stats.nan, stats.count, "NaN")
+    # An infinite complex number has no single sign.
+    plus = "" if stats.real is not None else "+"
+    if stats.posinf:
+        yield NotFinite("inf", stats.posinf, stats.count, f"{plus}Inf")
+    if stats.neginf:
+        yield NotFinite("inf", stats.neginf, stats.count, "-Inf", not is_mask(stats))
+
+
+def is_mask(stats: TensorStats) -> bool:
+    """Return whether the values are zeros and minus infinities, as in a mask that is added to scores."""
+    return bool(stats.neginf) and not stats.nan and not stats.posinf and stats.min == stats.max == 0
+
+
+def alarms_of(stats: TensorStats) -> list[NotFinite]:
+    """Return the alarming values, the worst first."""
+    return [one for one in not_finite(stats) if one.is_alarm]
+
+
+def alarm_text(stats: TensorStats | None) -> str:
+    """Return the alarming values in words: ``1 NaN, 2 +Inf``."""
+    return ", ".join(one.text for one in alarms_of(stats)) if stats is not None else ""
