@@ -112,10 +112,10 @@ def test_a_value_is_quoted_as_python_writes_it_and_cut():
     """A text, a number, a tuple; what is long, and what says nothing of itself."""
     for value in ("text", 3, -2.5, (1, 2), [None, True], {"a": 1}, "it's", 2**64, slice(1, 2)):
         assert quoted(value) == repr(value)
-    assert quoted(10**5000) == "<int of 16,610 bits>"
+    assert quoted(10**5000) == "<int>"
     assert quoted(Mute()).startswith("<Mute instance at ")
     assert quoted(torch.ones(2)) == "<Tensor>"
-    assert quoted([10**5000]) == "[<int of 16,610 bits>]"
+    assert quoted([10**5000]) == "<list>"
     assert quoted("\x1b[2J") == repr("\x1b[2J")
     for value in ("x" * 10**6, ["x" * 10**6] * 100, "\n" * 10**6, {i: "y" * 99 for i in range(99)}):
         assert len(quoted(value)) <= 60 and quoted(value).isprintable()

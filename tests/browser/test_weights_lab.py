@@ -36,7 +36,8 @@ def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server) -
     cell.get_by_role("button", name="1 weight has NaN: 3.0.weight").click()
     element = cell.get_by_role("grid").locator("td.tensornp-nan")
     expect(element).to_be_focused()
-    expect(element).to_be_in_viewport(ratio=1)
+    # A part of a pixel may be cut off.
+    expect(element).to_be_in_viewport(ratio=0.99)
     expect(cell.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
     lab.keyboard.press("Escape")
     expect(cell.locator(".tensornp-weight")).to_be_hidden()

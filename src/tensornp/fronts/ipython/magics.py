@@ -171,6 +171,7 @@ class TensorMagics(Magics):
         if is_weight(value) and "explain" in options:
             raise UsageError("--explain takes a tensor or a container of them; a weight of an explorer has .plan()")
         receipts: list[ConversionPlan] = []
+        dtype = ""
         tensors: list[torch.Tensor] = []
 
         def note(leaf: Any) -> None:
@@ -180,7 +181,8 @@ class TensorMagics(Magics):
 
         map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
         if is_tensor(value):
-            receipts = [plan_from(self._seen(value), **arguments)]
+            seen = self._seen(value)
+            receipts, dtype = [plan_from(seen, **arguments)], name_of(seen.dtype)
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:
@@ -192,7 +194,6 @@ class TensorMagics(Magics):
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
         if receipts and not request.is_quiet:
             expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
-            dtype = name_of(value.dtype) if is_tensor(value) else ""
             _show_receipts(receipts, (expression, options.get("out", ""), dtype), is_one=not is_container(value))
         return self._bound(options, array)
 
