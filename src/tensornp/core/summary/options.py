@@ -66,8 +66,8 @@ class DisplayOptions:
     precision: str | int = field(
         default="auto",
         metadata={
-            "help": "Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits in "
-            "lines of 100 characters unless you changed numpy.set_printoptions).",
+            "help": "Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits, "
+            "more below 0.1, in lines of 100 characters, unless you changed numpy.set_printoptions).",
             "choices": ("auto", "numpy"), "min": 0, "max": None,
         },
     )  # fmt: skip

@@ -34,6 +34,12 @@ def test_a_small_number_keeps_its_exponent(small):
     assert "e-" in tnp.card(t).text
 
 
+@pytest.mark.parametrize(("numbers", "text"), [([0.05, 6e-6], "[0.05   , 0.00001]"), ([0.0, 2e-3], "[0.   , 0.002]")])
+def test_numbers_below_a_tenth_have_more_digits(numbers, text):
+    """The weights of a layer are such numbers, and read worst with exponents."""
+    assert text in tnp.card(torch.tensor(numbers)).text
+
+
 def test_an_exponent_is_dropped_up_to_five_digits():
     assert "[    0., 99999.]" in tnp.card(torch.tensor([0.0, 99999.0])).text
     assert "1.e+05" in tnp.card(torch.tensor([1e-4, 1e5])).text

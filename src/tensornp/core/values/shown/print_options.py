@@ -22,8 +22,8 @@ _USER_CODE = ("formatter", "override_repr")
 """Print options that hold code of the user; `np.printoptions` resets both."""
 _COMPACT_PRECISION = 4
 _COMPACT_LINEWIDTH = 100
-_COMPACT_RANGE = (5e-5, 1e5)
-"""Magnitudes that four digits show without an exponent; a smaller one would print as 0."""
+_COMPACT_RANGE = (1e-5, 1e5)
+"""Largest magnitudes of an array that is printed without an exponent."""
 _T = TypeVar("_T")
 
 
@@ -60,8 +60,7 @@ def _chosen(own: Mapping[str, Any], values: Any) -> dict[str, Any]:
     given = {name: value for name, value in own.items() if name != "precision"}
     if not _is_compact(own):
         return given
-    compact = {"precision": _COMPACT_PRECISION, "linewidth": _COMPACT_LINEWIDTH}
-    return {**compact, "suppress": _is_readable_without_exponent(values), **given}
+    return {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values), **given}
 
 
 def _is_compact(own: Mapping[str, Any]) -> bool:
@@ -69,16 +68,24 @@ def _is_compact(own: Mapping[str, Any]) -> bool:
     return own.get("precision") == "auto" and all([now.get(name) == value for name, value in _DEFAULTS.items()])
 
 
-def _is_readable_without_exponent(values: Any) -> bool:
+def _digits_for(values: Any) -> dict[str, Any]:
+    """Return the precision, with more digits below 0.1, and whether numbers have no exponent."""
     outer = _outer(values)
     # A masked array has this method; its class would import numpy.ma.
     numbers = outer.compressed() if hasattr(outer, "compressed") else outer
     if numbers.dtype.kind not in "fc":
-        return False
+        return {"precision": _COMPACT_PRECISION}
     magnitudes = np.abs(numbers[np.isfinite(numbers)])
     nonzero = magnitudes[magnitudes > 0]
+    if not nonzero.size:
+        return {"precision": _COMPACT_PRECISION, "suppress": True}
+    least, largest = float(nonzero.min()), float(nonzero.max())
     low, high = _COMPACT_RANGE
-    return not nonzero.size or (float(nonzero.min()) >= low and float(nonzero.max()) < high)
+    precision = _COMPACT_PRECISION + max(-math.floor(math.log10(largest)) - 1, 0)
+    # An element that would print as 0 keeps its exponent.
+    if low <= largest < high and least >= 0.5 * 10.0**-precision:
+        return {"precision": precision, "suppress": True}
+    return {"precision": _COMPACT_PRECISION}
 
 
 def _outer(array: Any) -> Any:
