@@ -58,8 +58,7 @@ class Simulated:
     def submit(self, id: int, function: Callable[..., Any], version: str, question: str, *details: Any) -> Any:
         """Answer at once."""
         group = id if id < NUM_GROUPS else 0
-        mark = b"%16d" % group, self._num_weights - (group > 0), self._num_weights * 2**20, self._num_weights * 2**11
-        found = mark if question == "summary" else self._lists[group]
+        found = self._lists[group], self._num_weights * 2**20, self._num_weights * 2**11
         future: Future[Any] = Future()
         future.set_result((version, id, len(self.ids), "", found))
         return future
@@ -76,7 +75,7 @@ def report(*, quick: bool) -> Iterator[Figure]:
     found = tnp.ranks(transport, timeout=1000).weights("model")
     page = found._repr_html_()
     seconds = time.perf_counter() - begun
-    assert found.told.startswith("1,000 ranks: ") and found.told.endswith(" tensors in common")
+    assert len(found) == num_weights and len(found.differences()) == NUM_GROUPS - 1
     what = f"1,000 ranks of {num_weights:,} weights, in {NUM_GROUPS} kinds"
     yield Figure(f"{what}: asked, put together, as text and page", Spread.of([seconds]), at_most=SECONDS)
     peak = peak_mib(lambda: tnp.ranks(transport, timeout=1000).weights("model")._repr_html_())
