@@ -120,7 +120,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
     """Return the printed table of `rows`, and other rows in its columns."""
     printed, every = (Table(HEADINGS, tuple(_table_row(found, row) for row in some)) for some in (rows, others))
-    printed, _ = without_common(printed, ("dtype", NOT_EQUAL))
+    printed, _ = without_common(printed, (NOT_EQUAL,) if found.retyped else ("dtype", NOT_EQUAL))
     printed = without_empty(printed, ("name",))
     return printed, only(every, printed.headings)
 
@@ -173,8 +173,9 @@ def _words(found: WeightsComparison, row: Row) -> Iterator[str]:
     tied = next((found._tied[name] for name in names if name in found._tied), "")
     if tied:
         yield f"tied to {cut_inside(tied, MAX_INSIDE)}"
-    # The column "not equal" says how dense a change is.
-    verdicts = {_verdict(found, entry) for entry in row.entries} - set(DENSE)
+    # The columns "not equal" and "dtype" say how dense a change is, and between which dtypes.
+    dtypes = f"{_of_both([found[name]._dtypes for name in names])}: "
+    verdicts = {_verdict(found, entry).removeprefix(dtypes) for entry in row.entries} - set(DENSE)
     yield next(iter(verdicts)) if len(verdicts) == 1 else f"{len(verdicts)} kinds of change" if verdicts else ""
     yield "from 0" if all(found[name]._norm == 0 and found[name]._norm_of_difference for name in names) else ""
     yield row.unlike
