@@ -335,6 +335,14 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
         "the first gradient, of fc (Linear), contained NaN",
         "it came from code after fc (Linear), outside of all modules",
     ),
+    "a loss in a later step": (
+        chain(
+            leaf("fc", grad=(1.0,)), leaf("fc", nth=1, grad=(NAN,), grad_order=5),
+            steps=[Step("SGD", None, 2, 1, 1), Step("SGD", None, 3, 1, 1)],
+        ),
+        "the first gradient, of fc (Linear, call 2), contained NaN",
+        "it came from code after fc (Linear, call 2), outside of all modules",
+    ),
     "float32": (
         chain(leaf("0", ends=(-2e30, 20.0)), leaf("square", "Square", (-9.0, INF))),
         "Inf was first produced in square (Square)",

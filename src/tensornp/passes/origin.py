@@ -244,9 +244,11 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
     name, word = came[first].name, came[first].figures.word
     source = record.calls[index].source if index is not None else None
     explanation = _output_text(record, came[first].call)
-    if first == 0:
+    step = record.step_of(record.calls[index]) if index is not None else 0
+    before = next((one.call for one in reversed(came[:first]) if one.call is not None), None)
+    if first == 0 or (step and before is not None and record.step_of(record.calls[before]) != step):
         fact = f"the first gradient, of {name}, contained {word}"
-        if came[0].call is not None and not explanation:
+        if came[first].call is not None and not explanation:
             explanation, source = f"it came from code after {name}, outside of all modules", None
     else:
         fact = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}"

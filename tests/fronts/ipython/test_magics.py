@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from IPython.core.error import UsageError
 
 from tensornp.fronts.ipython.arguments import flags_of
 from tensornp.fronts.ipython.magics import OPTIONS
@@ -95,6 +96,13 @@ def test_the_code_of_a_receipt_gives_the_same(shell, what):
     array = shell.namespace.pop("shown")
     shell.run(shell.displayed[-1]["text/plain"].splitlines()[1])
     np.testing.assert_array_equal(shell.namespace["shown"], array, strict=True)
+
+
+@pytest.mark.parametrize("line", ["%tonumpy w --copy", "%weights nowhere.pt --out x", "%tonumpy w --dtype float16"])
+def test_an_option_behind_the_expression_is_refused_in_words(shell, line):
+    """Python reads it as a difference."""
+    with pytest.raises(UsageError, match="stands behind the expression; put options before it"):
+        shell.run(line)
 
 
 def test_a_semicolon_silences_value_and_receipt(shell):

@@ -41,7 +41,8 @@ _FIGURES: dict[str, Callable[[float], str]] = {
 class LiveRows(NamedTuple):
     """All weights in one row each, for a page that searches, sorts and opens them.
 
-    `printed` has the members of each printed row, the largest change first. `noun` says what a row is of.
+    `printed` has the members of each printed row: those of its alarm, then the largest change. `noun` says what a row
+    is of.
     """
 
     html: str
@@ -70,7 +71,10 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     rows = printed_rows(found)
     printed, every = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
     members = [
-        sorted((place[one.name] for one in row.entries if one.name in place), key=lambda i: -_moved(found, names[i]))
+        sorted(
+            (place[one.name] for one in row.entries if one.name in place),
+            key=lambda i: (not found[names[i]]._is_odd, -_moved(found, names[i])),
+        )
         for row in rows
     ]
     html = rows_html(every, printed, [_figures_of(found, (name,)) for name in names])

@@ -104,7 +104,8 @@ def receipt_line(plan: ConversionPlan, tensor: str = "", array: str = "", dtype:
 
     `dtype` is that of the tensor: ``copied 512 KiB: bfloat16 → float32``.
     """
-    name = tensor if 0 < len(tensor) <= _MAX_NAME and "\n" not in tensor else "the tensor"
+    # The result of a call has no name.
+    name = tensor if 0 < len(tensor) <= _MAX_NAME and not {"(", "\n"} & set(tensor) else "the tensor"
     if plan.shares_memory and not plan.writeable:
         return f"shares memory with {name}, read-only (--share to write)"
     if plan.shares_memory:
