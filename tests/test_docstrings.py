@@ -11,7 +11,9 @@ import pytest
 import tensornp
 
 ROOT = Path(tensornp.__file__).parent
-INVERTED = re.compile(r"(What|Whose|Who|Of|Where|By)\b|.*\b(of|by|in) which\b")
+INVERTED = re.compile(
+    r"(What|Whose|Who|Of|Where|By)\b|(Return|Yield) (what|which|who|how|where)\b|.*\b(of|by|in) which\b"
+)
 MAX_LENGTH = 100
 
 

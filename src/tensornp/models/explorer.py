@@ -60,15 +60,15 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     Attributes
     ----------
     source : str
-        What it was made of: an expression, or a path.
+        Its expression or path.
     metadata : mapping
-        What a file says of itself, and what a checkpoint holds besides tensors.
+        Metadata of a file, and values of a checkpoint that are no tensors.
     problems : list of str
-        What is wrong, a sentence each.
+        Problems, a sentence each.
     is_of_module : bool
         Whether it lists a module, of which the parameters alone count as such.
     classes : mapping
-        By the name of a module, its class; empty of what is none.
+        Classes of modules by name; empty for files.
     """
 
     def __init__(

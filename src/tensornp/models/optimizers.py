@@ -20,7 +20,7 @@ _MAX_PARAMETERS = 1_000_000
 _MAX_JOINED = 10
 """Keys of one state that were joined to its parameter's name: Shampoo has several."""
 _CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
-"""By identity: a metaclass of the user's may compute hashes."""
+"""Classes by identity: a metaclass of the user's may compute hashes."""
 
 Path = tuple[Any, ...]
 

@@ -65,7 +65,7 @@ def weights(
     if issubclass(type(obj), str) and not obj.strip():
         raise BadRequestError("the path is empty; use '.' for the current folder")
     if is_path(obj):
-        # What is not met is not imported: the pickle machine for a .npy file, and any format for a module.
+        # Imported when needed: a .npy file needs no pickle reader, and a module no format.
         from tensornp.models.opening.path import open_checkpoint
 
         return open_checkpoint(obj, model)

@@ -126,7 +126,7 @@ class OperatorMode(TorchDispatchMode):
                 call.phase = RECOMPUTED if _graph_task() != -1 else OPTIMIZER if is_step else FORWARD
         else:
             call = self._of_node(kind, node)
-        # Of several operators that see the same number, the first has made the node.
+        # The first of several operators with the same number has made the node.
         self._by_number.setdefault(_next_number() - 1, call)
         return call
 

@@ -69,7 +69,7 @@ def _first_place(record: PassRecord) -> _Place | None:
     found = [one for group in groups if (one := _earliest(record, group)) is not None]
     if not found:
         return _earliest(record, _odd_weights(record))
-    # What the cell did is known least.
+    # The code of the cell is known least.
     return min(found, key=lambda one: (one.how == _CELL, one.call.index))
 
 

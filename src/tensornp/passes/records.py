@@ -155,7 +155,7 @@ class Call:
     source : SourceLine or None
         Innermost line outside of torch that called it; in a backward, the line of the forward operator.
     inputs, outputs, params : dict of str to Value
-        By path: ``[0]``, ``['mask']``, empty for the result itself, the name for a parameter or buffer.
+        Values by path: ``[0]``, ``['mask']``, empty for the result itself, the name for a parameter or buffer.
     overwrote : tuple of Value
         States that an operator wrote over.
     asked_for : str

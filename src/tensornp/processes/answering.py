@@ -88,7 +88,7 @@ def _shard_of(entry: WeightEntry) -> ShardFacts | None:
 
 
 def _layout_of(tensor: Any) -> str:
-    """Return how a tensor is spread over ranks, such as "S(0) on dp 4"; empty if it is not."""
+    """Return the placement of a tensor over ranks: "S(0) on dp 4"; empty without one."""
     if is_of_torch(tensor) or not is_tensor(tensor) or form_of(tensor).kind is not LOCAL:
         return ""
     spread: Any = tensor

@@ -148,7 +148,7 @@ class Answers:
     answered : tuple
         Ids of the processes that answered, in the same order.
     reasons : dict
-        By id, why a process has not answered: "rank" or "engine", its number, and the reason.
+        The reason of each silent process by id: "rank" or "engine", its number, and why.
     num_ranks : int
         Number of ranks in all, asked or not.
     """

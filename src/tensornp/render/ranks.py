@@ -62,7 +62,7 @@ def _entry(one: OnRanks) -> WeightEntry:
 
 
 def silent_lines(told: Sequence[str]) -> Lines:
-    """Return who has not answered and why, the first of them."""
+    """Return the first silent ranks with the reasons."""
     said = [cut(why, _MAX_LINE) for why in told]
     more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all" if len(said) > _MAX_LINES else ""
     return Lines((*said[:_MAX_LINES], more))
@@ -116,7 +116,7 @@ def _where(place: Place, num: int) -> str:
 
 
 def drift_document(drift: Drift) -> Document:
-    """Return how many differ over which, and who has not answered."""
+    """Return the names that differ between ranks, and the silent ranks."""
     rows = [TableRow((cut(name, MAX_SHOWN), said)) for name, said in islice(drift.items(), _MAX_ROWS)]
     more = f"… and {len(drift) - _MAX_ROWS:,} more differ" if len(drift) > _MAX_ROWS else ""
     names = [cut(name, MAX_SHOWN) for name in drift.not_compared]

@@ -226,7 +226,7 @@ class CallsWidget(LivePart):
         return {"type": "call", "name": call.title, "code": self._code(call), "html": html}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what opens the window on a kept value."""
+        """Return the message that opens the window on a kept value."""
         call, number = self._call(request), integer_of(request.get("value"))
         values = values_of(call)
         if not 0 <= number < len(values) or values[number][2].tensor is None:

@@ -83,7 +83,7 @@ class ComparisonTable(LiveTable):
     pairs : sequence of Pair
         The weights of the rows.
     live : LiveRows
-        What is printed of them.
+        The texts of the static table.
     """
 
     _esm = module("comparison")
@@ -120,7 +120,7 @@ class ComparisonTable(LiveTable):
         return sorted(literal.union(*(searched(text, names) for names in (self._names, *others))))
 
     def _open(self, request: Request) -> Answer:
-        """Return what opens the window on both sides of a weight and their difference, where they differ most."""
+        """Return the message that opens the window on both sides at their largest difference."""
         pair = self._pair(request)
         subjects = _subjects_of(pair)
         # The shapes of both are compared before anything is shown.

@@ -51,7 +51,7 @@ class LivePart(anywidget.AnyWidget):
     Parameters
     ----------
     handlers : mapping of str to callable
-        By the type of a request, a function that answers it; one at a time.
+        Functions that answer requests, by type; one runs at a time.
     slow : tuple of str
         Types that are answered in a thread of their own, the latest of a page only.
     values : Values, optional
@@ -219,7 +219,7 @@ class ScanningPart(LivePart):
             found = read(go_on)
         except Exception as error:
             reason = str(error) if isinstance(error, TensornpError) else f"it cannot be read: {error_text(error)}"
-        # What is read goes with the function that reads it.
+        # The function holds the objects that it reads.
         del read
         with self._lock, self.hold_sync():
             if self._ended is ended:

@@ -48,17 +48,17 @@ class TensorWidget(ScanningPart):
     ----------
     tensor : torch.Tensor, or None for one that rests until `show`
     look : callable, optional
-        What looks around the tensor, in a notebook: for other names of its memory and for what backward has saved.
+        Function that finds other names of the memory, and tensors saved for backward.
     held : callable, optional
-        What gives the tensor while it lives; without it, the widget keeps it alive until it is closed.
+        Function that returns the tensor while it lives; without it, the widget keeps the tensor alive.
     anchor : str
         The class of the static card that it docks into; empty for one that stands alone.
     suggestion : str
         The name that is offered for binding.
     binder : callable, optional
-        What binds a name in the user's namespace; without one, no name is offered.
+        Function that binds a name in the user's namespace; without one, no name is offered.
     reaches : callable, optional
-        What tells whether an expression still reaches the tensor.
+        Function that returns whether an expression still reaches the tensor.
     """
 
     _esm = module("toggle")
@@ -152,7 +152,7 @@ class TensorWidget(ScanningPart):
             # Kept meanwhile, since the name may be its last one.
             tensor = self._held()
             self._binder(name, lambda: self._array_of(tensor), overwrite)
-            # What is shown is what was bound, also where the tensor was written since it was shown.
+            # The card shows the bound array, also after a write to the tensor.
             self._now = self._seen_in(self.mode, _living(tensor))
             self._paint()
             # The tensor's own name would be that of the array.
@@ -185,7 +185,7 @@ class TensorWidget(ScanningPart):
         return {"text": f"bound to {name} ({self.mode})", "again": again}
 
     def _open_values(self, request: Request) -> Answer:
-        """Return what opens the window on the values."""
+        """Return the message that opens the window on the values."""
         shard = ', shard="local"' if self._has_part() else ""
         looked_at = LookedAt(
             self._held,
@@ -271,7 +271,7 @@ class TensorWidget(ScanningPart):
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         # One that was made for a file has no comm.
         data, metadata = self.view_bundle() if self.comm is not None else ({}, {})
-        # What is read where no widget can be shown: the static card.
+        # The static card stands where no widget can be shown.
         return {**data, **self._static_bundle()}, metadata
 
     def _display_(self) -> Card:

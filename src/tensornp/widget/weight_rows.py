@@ -41,9 +41,9 @@ from tensornp.render.pictures.png import histogram_png, img_html
 from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
 
 NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
-"""What the navigator looks for, and how it is called."""
+"""Goals of the navigator, and their names."""
 EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
-"""What the navigator looks for besides, by the figure that it is."""
+"""Further goals of the navigator by figure."""
 _SIZES = {2**10: "1 KiB", 2**20: "1 MiB", 100 * 2**20: "100 MiB"}
 _LAST_PART = re.compile(r"[\\/]")
 _WIDTHS = {

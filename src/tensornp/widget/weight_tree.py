@@ -130,7 +130,7 @@ class WeightTree(Tree):
     def _choices(self) -> dict[str, list[str]]:
         """Return the values of all filters, including the states from scans."""
         found = [state for state in FOUND_STATES if state in self._states]
-        # Where one of both is all that is not finite, it needs no other name.
+        # NaN and infinity are two choices only if there are both.
         both = {NAN_STATE, INFINITY_STATE}
         found = [state for state in found if state not in both or both <= {*found}]
         choices = self.outline.choices
@@ -140,7 +140,7 @@ class WeightTree(Tree):
         """Return the number of weights in each state from scans."""
         order, counts = OrderOf(self.found), Counter[str]()
         for one in self._weights:
-            # Of what has no values, none are unread.
+            # A weight without values is not unread.
             counts.update(state for state in order.states(one.name) if state != UNREAD or one._can_be_read)
         return dict(counts)
 

@@ -50,9 +50,9 @@ class WeightsWidget(ScanningPart):
     opened : str
         The expression of the explorer, from which others are made.
     classes : mapping, optional
-        By the name of a module, its class.
+        Classes of modules by name.
     binder : callable, optional
-        What binds a name in the user's namespace; without one, no name is offered.
+        Function that binds a name in the user's namespace; without one, no name is offered.
     """
 
     _esm = module("weights")
@@ -75,7 +75,7 @@ class WeightsWidget(ScanningPart):
         binder: Binder | None = None,
         classes: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        # Of what is registered as None there is nothing to see.
+        # A weight that is registered as None has nothing to show.
         self._weights: Sequence[WeightEntry] = [one for one in weights if not one._is_nothing]
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
@@ -166,7 +166,7 @@ class WeightsWidget(ScanningPart):
         return {"type": "stats", "html": panel_stats_html(summary)}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what opens the window on one weight, at a goal if the page has one."""
+        """Return the message that opens the window on a weight, at a goal if there is one."""
         entry = self._weight(request)
         entry._values_here()
         row, shard = self._weights[integer_of(request.get("weight"))], "local" if entry._has_part else None
@@ -201,7 +201,7 @@ class WeightsWidget(ScanningPart):
         tree = self._tree
         asked = tree.asked(request)
         chosen = tree.outline.chosen(asked, tree.order) if asked.is_list else self._weights
-        # What would be computed is read where nothing else is listed.
+        # Computed weights are read if nothing else is listed.
         stored = [one for one in chosen if one.kind != COMPUTED]
         self.scan(partial(found_in, stored or list(chosen)), self._note_found)
         return {}

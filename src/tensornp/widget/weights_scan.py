@@ -83,7 +83,7 @@ def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, 
     """Return the weights that are there, and why others are not."""
     there: list[WeightEntry] = []
     gone: dict[str, str] = {}
-    # Of what is known to have no values, that is said beside it.
+    # The row says that a weight has no values.
     for one in (one for one in rows if one._can_be_read):
         try:
             there.append(reached(one))

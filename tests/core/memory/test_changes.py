@@ -11,7 +11,7 @@ from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Change, Snapshot, change_between, take_snapshot
-from tensornp.render.tensor.changes import change_line, change_sentence, change_text
+from tensornp.render.tensor.changes import change_parts, change_sentence, change_text
 
 ALL = 2**40
 
@@ -138,7 +138,7 @@ def test_a_counted_write_is_not_said_to_be_the_only_one():
         "Changed since the card in In[1], "
         "and torch has counted a write since then, which need not be the only one (all blocks)."
     )
-    assert change_line(change) == "with a write counted by torch"
+    assert change_parts(change) == ("with a write counted by torch",)
 
 
 def test_inference_tensors_count_no_writes():

@@ -56,7 +56,7 @@ def test_the_worst_comes_first_with_its_numbers(model):
         ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
         ("ones", ["all 5 are 1"]),
     ]
-    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 findings, 1 probably intended>"
+    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 findings, 1 more probably intended>"
     assert (table.num_alarms, table.num_quiet, table.num_left) == (5, 1, 0)
     with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
         table["layers.9.w"]

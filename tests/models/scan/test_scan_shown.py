@@ -32,7 +32,7 @@ def test_alarms_come_before_what_may_be_on_purpose():
     made |= {"inf": torch.tensor([math.inf, 1.0])} | {f"zeros.{i}": torch.zeros(4) for i in range(5)}
     table = tnp.weights(made).scan()
     heading, nan, inf, headings, *rows, rest = lines_of(table)
-    assert heading == "10 weights · 2 findings, 7 probably intended"
+    assert heading == "10 weights · 2 findings, 7 more probably intended"
     assert (nan, inf) == ("1 weight has NaN: broken", "1 weight has infinities: inf")
     assert rest == "6 constant, as initialized: ones, zeros.0, zeros.1 and 3 more"
     assert headings.split() == ["name", "min", "max", "mean", "std", "zeros", "finding"]

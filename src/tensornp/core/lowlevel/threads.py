@@ -15,7 +15,7 @@ _R = TypeVar("_R")
 
 
 def num_cores() -> int:
-    """Return how many cores this process may use, at most 16."""
+    """Return the number of cores that this process may use, at most 16."""
     # macOS and Windows have no affinity.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, _MAX_CORES)

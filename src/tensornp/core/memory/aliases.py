@@ -116,7 +116,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     ----------
     obj : torch.Tensor, numpy.ndarray, or an object that stands for one
     namespace : mapping of str to object, optional
-        By default, the names that the caller sees.
+        The names that the caller sees by default.
     max_seconds : float
         The search stops then; ``.is_complete`` of the result is False.
 

@@ -148,7 +148,7 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
 
 @modes.outside_modes
 def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
-    """Return what one line says of `tensor`: its metadata and first values; never raises."""
+    """Summarize a tensor in one line: metadata and first values; never raises."""
 
     def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         return Preview(first_values(tensor, info, plan, num_values, options.printoptions))

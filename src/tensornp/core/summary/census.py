@@ -67,7 +67,7 @@ class CensusGroup:
 
     rows: tuple[CensusRow, ...]
     nbytes: int
-    pinned_by: tuple[str, ...]
+    kept_by: tuple[str, ...]
     num_alike: int = 1
 
     @property
@@ -104,7 +104,7 @@ class Census:
     def folded(self) -> Census:
         """Return the table with groups of one name together that differ by a number only."""
         facts = [
-            (replace(group.rows[0], name=""), group.nbytes) if len(group.rows) == 1 and not group.pinned_by else None
+            (replace(group.rows[0], name=""), group.nbytes) if len(group.rows) == 1 and not group.kept_by else None
             for group in self.groups
         ]
         patterns = alike([group.rows[0].name for group in self.groups], facts)
@@ -139,7 +139,7 @@ def census_of(
     groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
     shown = tuple(
-        CensusGroup(_rows(survey, group, limit, facts_of), group.nbytes, _pins(group))
+        CensusGroup(_rows(survey, group, limit, facts_of), group.nbytes, _holders(group))
         for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
     )
     owners = dict.fromkeys(OWNERS, 0)
@@ -224,15 +224,15 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
     )
 
 
-def _pins(group: Group) -> tuple[str, ...]:
+def _holders(group: Group) -> tuple[str, ...]:
     """Return the other holders of a group: results of cells and the last traceback."""
-    pins: dict[str, None] = {}
+    holders: dict[str, None] = {}
     for found in group.found:
         if found.holding == "history":
-            pins[history_entry(found.path)] = None
+            holders[history_entry(found.path)] = None
         elif found.holding == "traceback":
-            pins["the last traceback"] = None
-    return tuple(pins)
+            holders["the last traceback"] = None
+    return tuple(holders)
 
 
 def _owner_of(group: Group) -> str:

@@ -206,7 +206,7 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
 
 
 def _length(container: Any, found: list[Leaf]) -> int:
-    """Return how many items a container has; `len` of a foreign class may mean something else."""
+    """Return the number of items; `len` of a foreign class may mean something else."""
     if container_of(type(container)) is not None:
         try:
             return len(container)
@@ -233,7 +233,7 @@ def _nbytes(found: Iterable[Any]) -> int:
 
 
 def _placed(one: Any) -> tuple[list[Piece], int]:
-    """Return where the bytes of a tensor or an array lie, and the number of bytes without a place."""
+    """Return the places of the bytes, and the number of bytes without a place."""
     if is_array(one):
         return [Piece("cpu", *extent_of_array(one).bounds, np.ndarray.view(one, np.ndarray).nbytes, 0)], 0
     place, nbytes = span_of(one)

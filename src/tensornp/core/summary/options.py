@@ -119,5 +119,5 @@ class DisplayOptions:
         return own if self.suppress is None else {**own, "suppress": self.suppress}
 
     def fingerprint_nbytes(self, device: object) -> int:
-        """Return how many bytes of a tensor on `device` are read to notice later changes."""
+        """Return the bytes of a tensor on `device` that are read to notice changes."""
         return self.max_read_nbytes if str(device) == "cpu" else 0

@@ -79,7 +79,7 @@ _COUNTS = {"nan": "nan", "inf": "num_infinite"}
 
 
 def _located(obj: Any, what: str) -> Location | None:
-    """Return where these elements are; None where they have no place of their own."""
+    """Return the places of these elements; None if they have none of their own."""
     try:
         return locate(obj, what)
     except TensornpError:

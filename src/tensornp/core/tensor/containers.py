@@ -71,11 +71,11 @@ DATACLASS = Container(_field_items, ".{}".format)
 
 
 def container_of(cls: type) -> Container | None:
-    """Return how to read instances of a container class or dataclass; None for others."""
+    """Return the reader of a container class or dataclass; None for others."""
     for base, container in BUILT_IN.items():
         if issubclass(cls, base):
             return container
-    # What tells of tensors holds none of its own.
+    # A record on tensors holds none of its own.
     is_own = cls.__module__.partition(".")[0] == "tensornp"
     return DATACLASS if _is_dataclass(cls) and not is_own else None
 

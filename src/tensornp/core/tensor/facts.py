@@ -131,7 +131,7 @@ class TensorInfo:
         """Bytes of stored indices and values; expanded elements count once."""
         if self._part_nbytes is not None:
             return self._part_nbytes
-        # Of one in parts on several ranks, how this one has its own says nothing of the others.
+        # The part on this rank says nothing of the layout on the others.
         if self.stride is None or not self._is_expanded or self.data_state == "remote":
             return self.nbytes
         sizes = (size if step else min(size, 1) for size, step in zip(self.shape, self.stride, strict=True))

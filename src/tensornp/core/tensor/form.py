@@ -100,7 +100,7 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     if [*map(len, places)] == [*values.shape] and places == [*map(list, map(range, values.shape))]:
         return quietly(values.clone)
     if all(map(_is_run, places, values.shape)):
-        # Of an index tensor, torch looks at every element.
+        # Torch looks at every element of an index tensor.
         part = values[tuple([slice(place[0], place[-1] + 1) for place in places])]
         return quietly(part.clone, memory_format=torch.contiguous_format)
     # One index tensor for each dimension, which broadcast against each other.

@@ -237,7 +237,7 @@ KINDS = _BY_CLASS + _BY_LAYOUT
 
 
 def form_of(t: torch.Tensor) -> Form:
-    """Return how `t` holds its values; no value is read, and no code of its class runs."""
+    """Return the form of a tensor; no value is read, and no code of its class runs."""
     if type(t) not in torch_private.OF_TORCH:
         bare: Any = Bare(t)
         return next(kind.form(t) for kind in KINDS if kind.holds(t, bare))

@@ -37,14 +37,14 @@ def is_weight(obj: Any) -> TypeGuard[Weight]:
 
 
 def values_of(obj: Any) -> Any:
-    """Return what the values of a weight of an explorer are read from; anything else is read itself."""
+    """Return the source of the values of a weight; other objects are returned."""
     return obj._values() if is_weight(obj) else obj
 
 
 def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "", of_array: str = "") -> str:
-    """Return what `obj` is, for a sentence that says that it is not taken, and what is taken instead.
+    """Describe a refused object, with the object to pass instead.
 
-    Of a weight to pass `cure` instead; of a module or an optimizer what `of_model` says, and of an array `of_array`.
+    `cure` is the object to pass for a weight; `of_model` for a module or an optimizer, `of_array` for an array.
     """
     if is_weight(obj):
         return f"a weight of an explorer; pass {cure}"
@@ -56,4 +56,4 @@ def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str =
 
 
 ONE_OR_ALL = "take one of its weights, tnp.weights(...)[name], or all by tnp.weights(...).scan()"
-"""What is said of a model where values are read."""
+"""Advice for a model where values are read."""

@@ -58,7 +58,7 @@ def parser() -> Parser:
 
 
 def parsed(made: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what was asked for, `command` and `paths` besides the options.
+    """Return the parsed options, with `command` and `paths`.
 
     BadRequestError if it makes no sense.
     """

@@ -135,7 +135,7 @@ def _opened(asked: argparse.Namespace) -> list[Any]:
     if any(whole) and not any(found):
         raise BadRequestError(f"no name{' in either' if len(found) > 1 else ''} fits {asked.find!r}")
     for some, explorer in zip(found, whole, strict=True):
-        # What is wrong with a file, and what it would run, is told whatever is looked for.
+        # Problems and calls of a file are told whatever the search finds.
         some.problems = explorer.problems
     return found
 

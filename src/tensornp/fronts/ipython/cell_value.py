@@ -19,7 +19,7 @@ from tensornp.fronts.ipython.history import ShellSession
 def typed_expression(shell: Any) -> str:
     """Return the typed expression of the value being shown, or an empty text.
 
-    What a cell displays by itself, by a call of `display`, is not its value.
+    An object that a cell passes to `display` is not its value.
     """
     if shell.ast_node_interactivity not in ("last_expr", "last_expr_or_assign"):
         return ""

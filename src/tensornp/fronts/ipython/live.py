@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 _SAID = "the live part of the output above, which is there while its kernel runs"
-"""What is left of a live part in a file, or where no widget can be made."""
+"""Text of a live part in a file, and where no widget can be made."""
 NOTHING = {"text/html": "", "text/plain": ""}
 _counts: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
-"""By shell, how much each cell has shown; what was shown before an unloading is still on the page."""
+"""Displays of each cell by shell; those before an unloading are still on the page."""
 
 Make = Callable[[], "LivePart | None"]
 
@@ -63,7 +63,7 @@ class IsolatedOutput:
         if not keeps_outputs_apart(self._shell):
             return
         self._display_id = f"{part.anchor}-live"
-        # Where it docks all the same, its own output is emptied.
+        # If it docks all the same, its own output is emptied.
         part.on_docked = self.clear
         view, metadata = part.view_bundle()
         display({**view, "text/plain": _SAID}, metadata=metadata, raw=True, display_id=self._display_id)
@@ -193,7 +193,7 @@ class Live:
             close_all()
 
     def _cell(self) -> str:
-        """Return what the front end calls the cell that runs; empty where it does not say."""
+        """Return the front end's id of the running cell; empty if it sends none."""
         try:
             found = self._shell.get_parent()["metadata"].get("cellId")
         except (AttributeError, KeyError, TypeError):
@@ -236,7 +236,7 @@ class Live:
         around = card.summary.surroundings
 
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
-            # What had changed when the card was shown is what its toggle goes on to say.
+            # The toggle keeps the change that its card has shown.
             return replace(self._ledger.surroundings_of(tensor, info), change=around.change)
 
         toggle.show(

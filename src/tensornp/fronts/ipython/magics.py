@@ -131,7 +131,7 @@ class TensorMagics(Magics):
     def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
         """Return the options of `line` and the rest of it.
 
-        What cannot be bound is refused before anything runs.
+        A name that cannot be bound is refused before anything runs.
         """
         options, rest = split_line(line, OPTIONS[magic])
         with as_usage_errors():
@@ -212,7 +212,7 @@ class TensorMagics(Magics):
         return None
 
     def _wanted(self, names: list[str], last: Any) -> Any:
-        """Return what a cell that has run is to convert.
+        """Return the object that a finished cell is to convert.
 
         The variables (one as it is, more as a dict), or its value.
         """
@@ -257,7 +257,7 @@ def _show_way_back(array: np.ndarray[Any, Any]) -> None:
 
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:
-    """Return what would be done with a tensor, or with each one of a container by its name."""
+    """Return the plan of a tensor, or of each tensor in a container, as text."""
     from tensornp.core.tensor.containers import leaves
     from tensornp.core.tensor.form import is_storage
     from tensornp.core.tensor.paths import expression_of

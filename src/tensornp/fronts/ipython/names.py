@@ -42,7 +42,7 @@ def check_identifier(name: str) -> None:
 
 
 def likely(shell: Any, reached: str) -> Iterator[Any]:
-    """Yield what a card is most often about: what its expression reaches, variables, results of cells."""
+    """Yield likely tensors of a card: its expression, variables, results of cells."""
     from tensornp.core.namespace.lookup import look_up
     from tensornp.core.namespace.search import history_name
 

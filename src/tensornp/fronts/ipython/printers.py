@@ -107,7 +107,7 @@ class TensorPrinters:
             self._texts.type_printers.pop(cls, None)
 
     def _text_made(self, mime: str, obj: Any) -> str | None:
-        """Return what the bundle has made for one MIME type, once; else make it."""
+        """Return the content of the bundle for one MIME type, once; else make it."""
         of, text = self._ready.pop(mime, (None, ""))
         if of is obj:
             return text

@@ -126,7 +126,7 @@ class ValueMagics(Magics):
             self._live.show(anchor, partial(self._rows, found, anchor))
 
     def _rows(self, found: WeightsComparison, anchor: str) -> LivePart | None:
-        """Return what makes the rows of a comparison open; None where its output is kept apart."""
+        """Return the maker of a live comparison; None if outputs are kept apart."""
         from tensornp.widget.comparison import live_comparison
 
         return None if keeps_outputs_apart(self.shell) else live_comparison(found, self.shell.user_ns, anchor)

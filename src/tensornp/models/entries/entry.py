@@ -73,11 +73,11 @@ class WeightEntry(Weight):
     nbytes : int
         Bytes that its elements take, in memory or in the file.
     source : Source
-        Where its values come from.
+        The place of its values.
     code : str
         The expression that reaches it; empty where no name does.
     note : str
-        What is unusual, in a few words.
+        A few words on unusual facts.
     problem : str
         Why it has no values; empty where it has.
     tied_to : tuple of str
@@ -85,12 +85,12 @@ class WeightEntry(Weight):
     related : tuple of Related
         Other weights of which bytes are shared: ("same elements", name), ("overlapping", name).
     wanted_imports : tuple of str
-        What a pickle would have imported for it.
+        The import that a pickle asks for it.
     saved_as : tuple of str or None
-        What else it is called in state dicts, of an optimizer's state the parameter's name first and its number last;
-        None of what no state dict has: a buffer that is not persistent, a tensor that is not registered.
+        Its other names in state dicts; a state of an optimizer has the parameter's name first and its number last.
+        None for weights that no state dict has: a buffer that is not persistent, a tensor that is not registered.
     packed : Packed or None
-        Where its elements are codes of several weights each.
+        The layout of elements that are codes of several weights each.
     several_numel : int or None
         How many elements several tensors have together, where the shape does not tell.
     elsewhere : int or None
@@ -220,7 +220,7 @@ class WeightEntry(Weight):
         Parameters
         ----------
         index : optional
-            What basic indexing takes: integers, slices, ``...`` and None.
+            Basic indices: integers, slices, ``...`` and None.
         copy, writeable, dtype : optional
             As of `to_numpy`. The values of a file are always new memory, as are those that a module makes. An array
             is shared, read-only unless `writeable` is True. A nested tensor gives a list.
@@ -275,7 +275,7 @@ class WeightEntry(Weight):
         if not self._is_in_shards:
             self._check_readable()
         if self._packed is not None:
-            # What codes mean is told by the format alone.
+            # The format alone gives codes a meaning.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
         return self._source.stats()

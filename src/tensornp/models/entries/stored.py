@@ -35,7 +35,7 @@ class ReadPlan(NamedTuple):
     num_reads : int
         Pieces of the file.
     shape : tuple of int
-        Of what the index takes, in elements as they are stored.
+        Shape of the elements that the index takes, as they are stored.
     """
 
     nbytes_read: int

@@ -28,7 +28,7 @@ class EntrySummary:
 def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
     """Return NumPy's text of a weight, by reading only the printed elements.
 
-    Of what is spread over ranks it is this rank's part.
+    A sharded tensor counts with this rank's part.
     """
     subject = subject_of(entry._values_here())
     found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)

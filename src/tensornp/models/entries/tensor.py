@@ -74,7 +74,7 @@ class _Facts:
     def read(self) -> None:
         """Read the facts; failing attributes of user classes stay unknown."""
         tensor = self.tensor
-        # Of an ordinary one the attributes are true, and cost a fiftieth of all facts.
+        # The attributes of an ordinary tensor are true, and cost a fiftieth of all facts.
         if is_strided(tensor):
             self.shape, self.dtype, self.device = (
                 tuple(tensor.shape),
@@ -277,7 +277,7 @@ def _in_a_sentence() -> Iterator[None]:
     except TensornpError:
         raise
     except Exception as error:
-        # Of a class of its own, whatever that raises.
+        # A class of its own may raise anything.
         why = error_text(error).partition("\n")[0].partition(". ")[0][:_MAX_SAID]
         raise BadRequestError(f"torch does not take this index; take all, and index the array ({why})") from None
 

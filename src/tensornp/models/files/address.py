@@ -89,7 +89,7 @@ class Address:
 
 
 Place = Path | Address
-"""Where something is opened: on this machine, or elsewhere."""
+"""Places of a file: this machine, or an address."""
 
 
 class AbsentError(CheckpointError):

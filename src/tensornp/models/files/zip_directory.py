@@ -46,7 +46,7 @@ def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dic
         raise
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error) as error:
         if isinstance(error.__context__, TensornpError):
-            # Of a file that has changed, which is an OSError as well.
+            # The error of a changed file is an OSError as well.
             raise error.__context__ from None
         why = "the list of its members, at its end, is damaged or cut off"
         raise CheckpointError(f"{source.said} is not a valid zip file; {why}") from None
@@ -129,7 +129,7 @@ class Readable:
         return True
 
     def tell(self) -> int:
-        """Return where the next read begins."""
+        """Return the position of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

@@ -111,7 +111,7 @@ def sharded_suffixes() -> tuple[str, ...]:
 
 
 def model_suffixes() -> tuple[str, ...]:
-    """Return how a file ends that may be all of a model."""
+    """Return the endings of files that may hold a whole model."""
     return tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
 
 

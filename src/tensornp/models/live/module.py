@@ -115,7 +115,7 @@ class _Walk:
                     continue
             self._seen.add(id(one))
             above.add(id(one))
-            # Of one that stands for another, which has the same name, the inner one counts.
+            # A wrapper has the name of its inner module, which counts.
             self.classes[".".join(its_place.names)] = type(one).__name__
             stack.append((one, None))
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):

@@ -139,7 +139,7 @@ def _found(tree: Any, expression: str) -> tuple[list[_Leaf], list[str]]:
     num_besides = 0
     every = leaves(tree, (None, expression))
     for path, leaf in islice(every, MAX_LEAVES):
-        # Of a history of millions of numbers, a thousand are told.
+        # A history of millions of numbers is cut.
         num_besides += id(type(leaf)) in _NUMBERS
         if path is not None and (num_besides <= MAX_SAID or id(type(leaf)) not in _NUMBERS):
             found.append(_Leaf.at(path, leaf))
@@ -172,7 +172,7 @@ class Holders:
     said : dict
         The settings of optimizers, and the metadata of explorers.
     classes : dict
-        By the name of a module, its class.
+        Classes of modules by name.
     has_module : bool
         Whether one was a module.
     """

@@ -110,7 +110,7 @@ def _written(key: Any) -> str:
 MAX_LEAVES = 5_000_000
 """Values of one container that are looked at: some seconds."""
 _OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
-"""By identity: a metaclass of the user's may compute hashes and equality."""
+"""Classes by identity: a metaclass of the user's may compute hashes and equality."""
 _MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 
 

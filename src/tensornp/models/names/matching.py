@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
-"""What wrappers put into the names, before those of what they wrap."""
+"""Names that wrappers put before those of the wrapped module."""
 PREFIXES = (*WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.", "ema.")
-"""What wrappers and training scripts put before the names."""
+"""Prefixes that wrappers and training scripts put before the names."""
 
 _SPELLINGS = tuple(
     (re.compile(pattern), replacement)

@@ -19,7 +19,7 @@ _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
 _MAX_NUMBERS = 10_000
 """Numbers of a range in braces."""
 _PLACE = "\ue000"
-"""What stands for braces while a glob becomes an expression."""
+"""Marks for braces while a glob becomes an expression."""
 
 
 def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:

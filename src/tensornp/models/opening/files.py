@@ -142,7 +142,7 @@ def _in_several(entries: list[WeightEntry]) -> list[str]:
 
 
 UNREADABLE = (CheckpointError, ChangedFileError)
-"""What one file raises, and hides no other."""
+"""Errors of one file, which hide no other."""
 CONFIG = "config.json"
 _OF_GPTQ = f"{GPTQ_CONFIG}.json"
 _MAX_JSON_NBYTES = 100_000_000

@@ -80,7 +80,7 @@ def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> li
 def _parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
     if model is None:
         return None
-    # What lies in memory is known to what reads files only if it is asked.
+    # Files alone are read without the readers of memory.
     from tensornp.models.live.module import parameters_of
 
     return parameters_of(model)
@@ -108,7 +108,7 @@ def _found(typed: str) -> str:
 def _open_address(there: Address) -> Contents:
     """Return the contents of an address, with the expression of each weight."""
     found = _open(there) if there.name else _open_folder_at(there)
-    # What hides a part of the address would not reach it.
+    # Without its secrets, the address would not reach it.
     shown = "" if there.has_secrets else f"tnp.weights({there.url!r})"
     entries = [one._with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
     return found._replace(entries=entries)

@@ -17,7 +17,7 @@ STATES = ("trained", "frozen", "tied", "no values")
 NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE = "NaN or infinity", "NaN", "infinity"
 FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "probably intended", "not read"
 FOUND_STATES = (NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE, FOUND_STATE, QUIET_STATE, UNREAD)
-"""What a scan tells of weights."""
+"""States of weights after a scan."""
 SUMMED = ("elements", "share")
 """The columns by which groups are ordered that are told of all that is below them."""
 

@@ -245,7 +245,7 @@ _LEAST_SHARE = 0.005
 GRAD = "grad"
 """Whether backward adds up a gradient; of a live model, a scan tells where there is none."""
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
-"""What a live model tells besides: the norm of a gradient, and its ratio to that of the weight."""
+"""Columns of a live model: the norm of a gradient, and its ratio to that of the weight."""
 ABOUT = "≈"
 """Before a figure of a sample."""
 FINDINGS = "findings"

@@ -167,7 +167,7 @@ class Outline:
         node = self._nodes[at]
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         has_below = bool(one.below) or len(one.entries) > 1
-        # Of parts that count elsewhere, the numbers are not those of each.
+        # Parts are not alike if weights of some count elsewhere.
         is_shared = bool(self._not_counted) and any(w.name in self._not_counted for w in self.in_order[node.span])
         return Line(
             one.label, at, number, node.level, has_below, one.entries, node.sums, one.unlike, self._class_of(at),

@@ -163,7 +163,7 @@ class BlockScale(Codec):
         step = max(BLOCK_NUMEL // math.prod(made.shape[1:]), 1)
         for first in range(0, len(made), step):
             rows = slice(first, first + step)
-            # Of few lines of scales, those along the last dimension come again and again.
+            # Few lines of scales repeat along the last dimension.
             lines = scales[np.ix_(places[0][rows], *places[1:-1])] if len(places) > 1 else scales
             factors = lines.take(places[-1][rows if len(places) == 1 else ...], -1)
             np.multiply(numbers_of(stored[rows], self.codes), factors, made[rows])

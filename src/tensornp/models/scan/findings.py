@@ -17,9 +17,9 @@ ALARM_RANK = 2
 QUIET_RANK = 5
 """From this rank on, a finding may be so on purpose."""
 ODD_RANK = QUIET_RANK + 2
-"""Of what stands out among its siblings, of which its own statistics know nothing."""
+"""Rank of a weight that stands out among its siblings."""
 PLAIN_RANK = QUIET_RANK + 3
-"""Of what is all ones or all zeros, as biases and norms are before training."""
+"""Rank of all ones or all zeros, as biases and norms are before training."""
 EQUAL_RANK = QUIET_RANK + 4
 MASK_RANK = QUIET_RANK + 5
 _HUGE = 1e30

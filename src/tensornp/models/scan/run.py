@@ -121,7 +121,7 @@ def _at_once(entry: WeightEntry) -> _Found:
     except MemoryError:
         return entry, no_memory_for(entry)
     except Exception as error:
-        # Of torch, of a tensor that is not sound: the others are read none the less.
+        # Torch raises anything for a broken tensor; the others are read none the less.
         return entry, error_text(error).partition("\n")[0]
 
 

@@ -32,7 +32,7 @@ class ScanTable(Mapping[str, TensorStats]):
     complete : bool
         Whether all weights were read, or said why not.
     failed : dict
-        By name, why a weight was not read.
+        The reason of each weight that was not read, by name.
     num_alarms, num_quiet : int
         Weights with findings, and those of which every finding may be so on purpose, such as all ones.
     not_listed : tuple of str
@@ -48,7 +48,7 @@ class ScanTable(Mapping[str, TensorStats]):
         self._stats: dict[str, TensorStats] = {}
         self._names = list(self._entries)
         self._numbers = {name: i for i, name in enumerate(self._names)}
-        # By fingerprint, the numbers of the weights in their order, of those in the same bytes the first.
+        # Numbers of weights by fingerprint, one for all names of the same bytes.
         self._alike: dict[str, list[int]] = {}
         self._ranked: dict[str, int] | None = None
         self._odd: dict[str, Odd] | None = None
@@ -60,7 +60,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def _resume(self, earlier: ScanTable) -> None:
         for name, stats in earlier._stats.items():
-            # By its name alone, a weight may be one of another model, or of a file that has changed.
+            # A weight of this name may be of another model, or of a file that has changed.
             if name in self._entries and self._entries[name]._source.key == earlier._entries[name]._source.key:
                 self.note(self._entries[name], stats)
 
@@ -71,7 +71,7 @@ class ScanTable(Mapping[str, TensorStats]):
             self.failed[entry.name] = found
         else:
             self._stats[entry.name] = found
-            # What is one number throughout is equal to many, and says nothing.
+            # Constant weights are equal to many others.
             if found.fingerprint and found.min != found.max:
                 alike, first = self._alike.setdefault(found.fingerprint, []), self._first_of(entry)
                 at = bisect_left(alike, first)
@@ -136,7 +136,7 @@ class ScanTable(Mapping[str, TensorStats]):
         quiet, left = self.num_quiet, self.num_left
         said = [
             counted(len(self), "weight"),
-            counted(self.num_alarms, "finding") + (f", {quiet:,} probably intended" if quiet else ""),
+            counted(self.num_alarms, "finding") + (f", {quiet:,} more probably intended" if quiet else ""),
         ]
         if part := shards_told(one.scope for one in self._stats.values()):
             said.append(part)
@@ -152,7 +152,7 @@ class ScanTable(Mapping[str, TensorStats]):
     def findings(self, name: str) -> list[Finding]:
         """Return the findings of a weight, the worst first, with the part that was read."""
         found, entry = self[name], self._entries[name]
-        # Of shards, the table says so once.
+        # The table names shards once.
         of = "" if found.scope == ALL or found.scope.startswith(SHARD) else f" ({found.scope})"
         every = (*findings_of(entry, found), *self._among_siblings(name), *self._equal(entry, found))
         return sorted(one._replace(text=one.text + of) for one in every)
@@ -168,7 +168,7 @@ class ScanTable(Mapping[str, TensorStats]):
             yield Finding(ODD_RANK, said, "standing out among siblings")
 
     def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
-        """Yield which other weights have the same values, in memory of their own."""
+        """Yield a finding on weights with the same values in memory of their own."""
         alike, first = self._alike.get(found.fingerprint, ()), self._first_of(entry)
         others = list(islice((number for number in alike if number != first), _MAX_NAMED))
         if others:
@@ -197,7 +197,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
 
 _MIN_WEIGHTS = 4
-"""Of fewer, none is odd: there are no three others that agree."""
+"""Fewest weights of which one can be odd: three others must agree."""
 _MIN_TIMES = 4
 
 

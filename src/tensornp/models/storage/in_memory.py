@@ -24,7 +24,7 @@ def stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
             own = spans_of(one)
             pieces += _pieces_of(one, own)
         except Exception:
-            # What a class of the user's does not tell hides no other.
+            # An error of a user's class hides no other.
             continue
         spans += own
     return counted_once(pieces)[0], sum(nbytes_by_device(spans).values())

@@ -100,7 +100,7 @@ def _relate_some(every: list[WeightEntry], group: list[_Held], related: dict[int
     lying.sort(key=lambda pair: pair[0].bounds)
     num_compared = 0
     for i, (where, one) in enumerate(lying):
-        # By numbers: to copy the rest for each takes minutes of 200,000 views of one storage.
+        # Indices, since copies of the rest take minutes for 200,000 views of one storage.
         for at in range(i + 1, len(lying)):
             other_where, other = lying[at]
             if other_where.bounds[0] >= where.bounds[1] or num_compared >= most:

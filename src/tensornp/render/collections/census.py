@@ -19,8 +19,8 @@ COMMON = ("dtype", "device")
 """Columns that stand in the heading where they are equal in all rows."""
 _BELOW = "└ "
 """Before the names in a group but the first."""
-MAX_PINS = 6
-"""What keeps a storage alive is shown up to here: each display of a tensor adds one."""
+MAX_HOLDERS = 6
+"""Names that keep a storage alive in a cell; each display of a tensor adds one."""
 
 
 def census_document(census: Census, max_rows: int = 0) -> Document:
@@ -28,7 +28,7 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
 
     Up to `max_rows`, or all for 0.
 
-    What is alike but for a number is one row.
+    Rows that differ in a number alone are one row.
     """
     if not census.groups:
         return Document((Heading("no tensor or array here"),))
@@ -83,7 +83,7 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
 
 
 def _left_out_text(census: Census) -> str:
-    """Return what the table leaves out, and how to see it; empty where it shows everything."""
+    """Return the number of rows left out, and the option that shows them."""
     if not census.num_left_out:
         return ""
     return (
@@ -111,7 +111,7 @@ def _full_table(census: Census) -> Table:
 
 
 def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
-    """Return what the columns say; what pins a storage stands in the first row of its group."""
+    """Return the cells of a row; the first of a group names all that keeps it alive."""
     is_first = row is group.rows[0]
     # A small view may be all that is left of a large storage, and keeps the whole of it.
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
@@ -123,7 +123,7 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
         row.device,
         _nbytes_text(row) + whole,
         row.shared_with,
-        listed(group.pinned_by, MAX_PINS) if is_first else "",
+        listed(group.kept_by, MAX_HOLDERS) if is_first else "",
         change_text(row.change) if row.change is not None else "",
     )
 

@@ -23,7 +23,7 @@ def container_document(summary: ContainerSummary) -> Document:
 
 
 def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
-    """Return what it is, how many tensors it holds, how many bytes, and what is `common` to all of them."""
+    """Return class, number of tensors, bytes, and the facts `common` to all tensors."""
     at_least = "" if summary.is_complete else "at least "
     arrays = f"{at_least}{counted(summary.num_arrays, 'array')}" if summary.num_arrays else ""
     tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}" if summary.num_tensors or not arrays else ""
@@ -53,7 +53,7 @@ def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
     full = without_empty(Table(HEADINGS, tuple(rows)), HEADINGS[:3])
     table, common = without_common(full, COMMON)
     if COMMON[-1] in full.headings and COMMON[-1] not in table.headings:
-        # Of the others, each word says by itself what it is.
+        # Each of the other words explains itself.
         *others, array = common
         common = (*others, f"{COMMON[-1]} {array}")
     return table, common
@@ -80,6 +80,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
     nbytes = _nbytes_text(summary.info) if summary.info is not None else ""
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
-    # What is no leaf says what it is from.
+    # An item that is no leaf says its source.
     grad = by_kind.get("grad", "")
     return (row.name, *facts, nbytes, grad, memory_word(summary), row.text or summary.refusal)

@@ -52,7 +52,7 @@ def wrapped(text: str) -> str:
     try:
         columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     except Exception:
-        # What stands for it may be closed, or know nothing of terminals.
+        # A stand-in for stdout may be closed, or know nothing of terminals.
         columns = 0
     lines = text.split("\n")
     return "\n".join(_fit(line, columns) if len(line) > columns >= _MIN_COLUMNS else line for line in lines)
@@ -60,7 +60,7 @@ def wrapped(text: str) -> str:
 
 def _fit(line: str, columns: int) -> str:
     wrapper = textwrap.TextWrapper(columns, subsequent_indent="    ", replace_whitespace=False)
-    # What is longer than a line is a name, or code.
+    # A longer word is a name, or code.
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     return wrapper.fill(line)
 
@@ -239,7 +239,7 @@ def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict
 
 
 def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[str, str]:
-    """Return what two functions make, by MIME type.
+    """Return the texts of two functions by MIME type.
 
     They may raise. Where no text can be made, `what` it is stands.
     """

@@ -10,7 +10,7 @@ Tone = Literal["plain", "alarm"]
 ALARM = "background-color:rgba(217,119,6,.28);font-weight:600"
 _TONES: dict[Tone, str] = {"plain": "background-color:rgba(128,128,128,.14)", "alarm": ALARM}
 _BADGE = (
-    # Where a system forces its own colours, nothing but the border is left of the edges.
+    # If a system forces its own colours, the border alone shows the edges.
     "display:inline-block;padding:0 6px;border:1px solid transparent;border-radius:4px;font-size:85%;line-height:1.5;"
     # Paper keeps the grounds that tell them apart.
     "print-color-adjust:exact;{}"
@@ -18,12 +18,12 @@ _BADGE = (
 CARD = "padding:1px 0;line-height:1.55"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
 HEAD_BADGES = "min-width:44%"
-"""Where figures begin, from card to card."""
+"""The place where figures begin, equal in all cards."""
 WIDE = f"overflow:auto;{CARD}"
 SMALL_TEXT = "font-size:90%;line-height:1.6"
 HEADING = "line-height:1.5"
 HANGING = "padding-left:1em;text-indent:-1em"
-"""Of lines under each other, of which a narrow page breaks some."""
+"""Indent of the later lines of a text that a narrow page breaks."""
 SMALL = "flex-basis:100%;font-size:90%;line-height:1.5"
 _LINE_HEIGHT = 1.31
 _FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;line-height:1.31"

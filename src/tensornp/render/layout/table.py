@@ -58,7 +58,7 @@ class TableRow:
     has_facts : bool
         Whether it is of a tensor or an array; what is equal in all of those need not be said in each.
     alarm : str
-        What gives cause for alarm, which stands behind the first cell.
+        The words of an alarm behind the first cell.
     level : int
         How far the first cell is indented, in a tree.
     is_quiet : bool
@@ -117,12 +117,7 @@ def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
 
 
 def without_common(table: Table, columns: tuple[str, ...]) -> tuple[Table, tuple[str, ...]]:
-    """Return the table without constant `columns`, and the values of these.
-
-    Of one row, nothing.
-
-    One that the table does not have, since nothing is said in it, is common to none.
-    """
+    """Return the table without constant `columns`, and the values of these; a single row keeps all."""
     rows = [row for row in _full_rows(table) if row.has_facts]
     common: dict[str, str] = {}
     if len(rows) > 1:
@@ -175,7 +170,7 @@ def _aligned(cells: tuple[str, ...], widths: list[int], to_right: list[bool]) ->
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal `text` takes.
+    """Return the width of a text in columns of a terminal.
 
     Chinese characters take two, combining ones none.
     """
@@ -241,7 +236,7 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     # One that says no more than its cell would be heard twice.
     pairs = zip(row.titles or [""] * len(kinds), row.cells, strict=True)
     titles = [f' title="{escape(title)}"' if title and title != cell else "" for title, cell in pairs]
-    # Who listens hears of what a row is, in whatever column.
+    # A screen reader says the name of the row in each column.
     tags = [('th scope="row"', "th") if row.cells[0] else ("td", "td"), *[("td", "td")] * len(kinds[1:])]
     kinds = [f"{kinds[0]};font-weight:400{indent}", *kinds[1:]]
     cells = (

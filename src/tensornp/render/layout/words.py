@@ -5,7 +5,7 @@ from __future__ import annotations
 from tensornp.core.lowlevel.text import format_nbytes
 
 _NBYTES_PER_S = 1e9
-"""What a scan reads on an ordinary machine, if the disk gives it."""
+"""Bytes per second of a scan on an ordinary machine, if the disk gives them."""
 _MINUTE_S = 60
 
 
@@ -23,7 +23,7 @@ def share_text(part: float, whole: float) -> str:
 
 
 def cost_of_scan(nbytes: int, *, compiles: bool = False) -> str:
-    """Return what reading all of so many bytes costs: ``reads 3.8 GiB, about 4 s``.
+    """Return the cost of reading so many bytes: ``reads 3.8 GiB, about 4 s``.
 
     And that it `compiles` first.
     """

@@ -109,7 +109,7 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
-    """Yield how much the weights changed, and the meaning of the figures."""
+    """Yield the size of the changes, and the meaning of the figures."""
     is_mixed = _noun_of(found) == "tensor"
     names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
     changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]

@@ -52,7 +52,7 @@ def facts_html(entry: WeightEntry, more: str = "") -> str:
 
 
 def panel_array_html(seen: Preview) -> str:
-    """Return what NumPy prints of a weight, for its panel; keys scroll it where it is wider than the page."""
+    """Return the printed array of a weight for its panel; keys scroll it if it is wide."""
     scrolls = 'tabindex="0" role="region" aria-label="Array"'
     array = f'<pre class="tensornp-array" {scrolls}>{escape(seen.text)}</pre>' if seen.text else ""
     return f'{array}<div class="tensornp-said">{escape(seen.note)}</div>' if seen.note else array
@@ -71,7 +71,7 @@ def array_code(entry: WeightEntry, opened: str) -> str:
 
 
 def facts_of(entry: WeightEntry) -> list[tuple[str, str]]:
-    """Return what is known of a weight, each with its label; what is not told of it is left out."""
+    """Return the known facts of a weight, each with its label."""
     return [(label, said) for label, said in _facts(entry) if said]
 
 

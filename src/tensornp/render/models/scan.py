@@ -124,7 +124,7 @@ def _findings(view: ModuleView) -> Iterator[Alarm | Lines]:
 
 
 def partly_read(view: ModuleView) -> str:
-    """Return how many weights were read; empty if all were."""
+    """Return the number of weights that were read in words; empty if all were."""
     if view.num_read == view.num_floats or not view.num_read:
         return ""
     return f"NaN was looked for in {view.num_read:,} of {view.num_floats:,} weights; a scan looks in all"

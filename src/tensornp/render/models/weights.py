@@ -26,15 +26,15 @@ MAX_ROWS = 100
 MAX_SAID = 10
 """Problems and items of metadata that are printed."""
 MAX_NAMED = 3
-"""Of what loading a file would call, and would import, those that are named."""
+"""Names in a list of calls or imports of a file."""
 _MAX_VALUE = 80
 _MAX_SOURCE = 60
-"""Of a path or an expression, whose ends tell which one it is: a line of a narrow page has room for some more."""
+"""Characters of a path or an expression; its ends tell it from others."""
 _MAX_PROBLEM = 400
 _MAX_KEY = 60
 _CURE = "take a part of them, such as tnp.weights(...).find('*attn*')"
 _MAX_BITS = 1000
-"""Of a number that is written: Python refuses some thousands of digits."""
+"""Bits of a number that is written; Python refuses some thousands of digits."""
 
 
 def weights_document(
@@ -76,7 +76,7 @@ def _loud(explorer: WeightsExplorer) -> list[Alarm]:
 
 
 def _is_loud(problem: str) -> TypeGuard[WantedImport]:
-    # Of other files than pickles, nothing is said by one.
+    # Only a pickle imports or calls anything.
     from tensornp.models.pickles.wanted import WantedImport
 
     return isinstance(problem, WantedImport) and problem.is_alarm

@@ -176,7 +176,7 @@ def histogram_of(figures: Sequence[Figures], samples: Sequence[Sequence[float]])
 
 
 def marks_of(line: CallLine, record: PassRecord, alarm: str) -> str:
-    """Return what else stands out in calls that are alike, without what the alarm says."""
+    """Return the marks of calls that are alike, without those that the alarm has."""
     return cut(", ".join(filter(None, _marks(line, record, alarm))), _MAX_TEXT)
 
 
@@ -204,7 +204,7 @@ def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:
 
 
 def _num_calls(line: CallLine, record: PassRecord) -> int:
-    """Return how often each call around a line has called its module or operator."""
+    """Return the number of calls of a line inside each call around it."""
     parents = [record.calls[index] for index in {call.parent or 0 for call in line.calls}]
     if line.calls[0].kind == OPERATOR:
         return len(line.calls) // len(parents)

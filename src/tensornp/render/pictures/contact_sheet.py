@@ -89,7 +89,7 @@ def laid_out(picture: Picture, sizes: Sequence[tuple[int, int]]) -> tuple[Pixels
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
-    """Return where each row or column begins, and the one after the last."""
+    """Return the start of each row or column, and the end of the last."""
     return list(itertools.accumulate((length + _GAP for length in lengths), initial=0))
 
 

@@ -30,7 +30,7 @@ class Image:
     size : tuple of int
         Width and height of `png`, a grid with its gaps and indices.
     places : tuple of Place
-        Where each picture stands in it, with its index.
+        The place of each picture in it, with its index.
     """
 
     png: bytes = field(repr=False)
@@ -57,7 +57,7 @@ class Image:
         return self.png
 
     def _mime_(self) -> tuple[str, str]:
-        """Return what marimo shows."""
+        """Return MIME type and content for marimo."""
         return "text/html", self._repr_html_()
 
 

@@ -20,7 +20,7 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
-    """Return what the colours of a heat map mean, in one line.
+    """Return the legend of a heat map in one line.
 
     The scale, what lies beyond it, what a pixel covers.
     """
@@ -35,7 +35,7 @@ def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
 
 
 def captioned_alt(heatmap: Heatmap) -> str:
-    """Return what stands for the picture of a heat map over its legend."""
+    """Return the alternative text of a heat map above its legend."""
     rows, columns = heatmap.shape
     return f"heat map of {rows:,} × {columns:,} elements"
 
@@ -67,7 +67,7 @@ def _marks(heatmap: Heatmap) -> list[str]:
 
 
 def cover_text(heatmap: Heatmap) -> str:
-    """Return what a pixel shows."""
+    """Return the number of elements behind a pixel in words."""
     if heatmap.elements_per_pixel <= 1:
         return "a pixel is an element"
     rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))

@@ -21,7 +21,7 @@ SEQUENTIAL: Sequence[Colour] = (
 """From dark blue to yellow: a part of cividis (Nuñez, Anderton and Renslow 2018), whose lightness grows evenly."""
 BEYOND_DIVERGING: tuple[Colour, Colour] = ((0, 22, 66), (84, 26, 0))
 BEYOND_SEQUENTIAL: tuple[Colour, Colour] = ((0, 12, 48), (255, 250, 205))
-"""What lies below and above the limits of a scale: its ends, carried on."""
+"""Colours of values below and above the limits of a scale: its ends, carried on."""
 NAN: Colour = (196, 32, 255)
 POSINF: Colour = (110, 255, 255)
 NEGINF: Colour = (0, 0, 0)
@@ -30,15 +30,15 @@ ON_POSINF: Colour = (0, 110, 130)
 ON_NEGINF: Colour = (70, 70, 70)
 """The second colours of the patterns: of the three that stand on no scale."""
 BARS: Colour = (128, 128, 128)
-"""Of a histogram: in contrast, at least 3 to 1, to a white page and to a dark one."""
+"""Colour of a histogram: a contrast of at least 3 to 1 to a white page and to a dark one."""
 LABEL: Colour = (118, 118, 118)
-"""Of letters within a picture, to be read on either page."""
+"""Colour of letters within a picture, readable on either page."""
 NAMES = {
     "nan": "violet", "posinf": "cyan", "neginf": "black", "low": "blue", "centre": "grey", "high": "orange",
     "least": "dark blue", "greatest": "yellow", "below": "darkest blue", "above": "darkest brown",
     "over": "palest yellow",
 }  # fmt: skip
-"""What legends call the colours."""
+"""Names of the colours in legends."""
 
 
 def scale(anchors: Sequence[Colour], num_steps: int = NUM_STEPS) -> list[Colour]:

@@ -151,7 +151,7 @@ def data_uri(png: bytes) -> str:
 def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "") -> str:
     """Return a PNG as HTML, `alt` and `title` escaped.
 
-    What a sanitizer drops of its style only smooths the edges.
+    Without its style, which a sanitizer may drop, the edges are smooth.
 
     The size on the page is to be in the PNG's own proportion, since a narrow page makes it smaller: what it would cut
     off nobody would miss, where a scroll bar is hidden until it is touched.

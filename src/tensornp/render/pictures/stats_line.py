@@ -75,7 +75,7 @@ class StatsLine(NamedTuple):
 
 
 def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> StatsLine:
-    """Return what the line says."""
+    """Return the histogram and the texts of the line."""
     histogram = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
     if histogram is None or len(histogram.counts) < 2:
         png, alt = b"", ""
@@ -94,7 +94,7 @@ def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
 def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     """Yield the figures in a few words each, and what they are of where that is not the whole.
 
-    What gives cause for alarm is left to a badge.
+    Alarming values have a badge instead.
     """
     yield from _figures(stats, info)
     yield from (one.text for one in not_finite(stats) if not one.is_alarm)
@@ -150,7 +150,7 @@ def _num_told(stats: TensorStats, count: int, most: int) -> int:
 
 
 def figures_sentence(stats: TensorStats) -> str:
-    """Return what the figures are, and of what."""
+    """Return a sentence on the kinds of figures and the elements that they cover."""
     finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
     figures = f"mean ± standard deviation (of the population), and extremes of {finite}"
     return f"Of {counted(stats.count, 'element')} ({stats.scope}): {figures}."

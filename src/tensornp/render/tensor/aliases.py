@@ -49,7 +49,7 @@ class MemoryLine:
 
 
 def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
-    """Return what is news of the memory, the closest relation first; nothing where nobody else sees it."""
+    """Return the lines on other tensors in the same memory, the closest relation first."""
     lines = _lines([alias for alias in around.aliases if _is_news(alias)])
     lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
     lines += [MemoryLine(text, ()) for text in (around.left_out,) if text]
@@ -57,7 +57,7 @@ def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
 
 
 def folded_lines(around: Surroundings) -> list[str]:
-    """Return what is no news and stands behind the fold.
+    """Return the lines behind the fold.
 
     Other names, IPython's history, how far the search came.
     """
@@ -88,7 +88,7 @@ def _lines(aliases: Sequence[Alias]) -> list[MemoryLine]:
 
 
 def aliases_document(aliases: Aliases) -> Document:
-    """Return who else sees the bytes, the closest first, and how far the search came."""
+    """Return a table of the aliases, the closest first, and the extent of the search."""
     return Document((_table(aliases), Lines((aliases.remark,))))
 
 
@@ -102,7 +102,7 @@ def _what(alias: Alias) -> str:
 
 
 def array_words(type_name: str) -> str:
-    """Return what an array of that class is called, or another buffer: "NumPy array", "memoryview"."""
+    """Return the words for a class of arrays: "NumPy array", "memoryview"."""
     return _CLASSES.get(type_name, type_name)
 
 

@@ -56,7 +56,7 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
         for style, line in zip(PALER[len(PALER) - len(folded.paler) :], folded.paler, strict=True)
     ]
     shown = "\n".join([_marked((line,), words) for line in folded.shown] + paler)
-    # What scrolls can be reached by keyboard.
+    # An area that scrolls can be reached by keyboard.
     is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
     pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{shown}</pre>'

@@ -41,7 +41,7 @@ def badges_line(badges: Sequence[Badge]) -> Both:
 def badge_html(badge: Badge, *, is_told: bool = False) -> str:
     """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere.
 
-    Who listens hears it once.
+    A screen reader says it once.
     """
     title = "" if is_told else f' title="{escape(badge.title)}"'
     return f'<span{title} style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
@@ -75,7 +75,7 @@ def _badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
 
 
 def _not_finite(summary: TensorSummary) -> Iterator[Badge]:
-    """Yield what of the values gives cause for alarm."""
+    """Yield a badge for each kind of alarming values."""
     if summary.stats is None:
         return
     for found in alarms_of(summary.stats):
@@ -104,13 +104,13 @@ def _shape(info: TensorInfo) -> Badge:
     if info._part_nbytes is not None and info.detail:
         held = f"of which {info.detail}, {held}"
     if info._numel_elsewhere:
-        # What is here would else be read as all of it.
+        # Without it, the part on this rank would be read as the whole.
         held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
     return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
-    """Yield what autograd knows of a tensor; nothing of integers, which it never tracks."""
+    """Yield the badge on gradients; none for integers, which autograd never tracks."""
     if is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer:
         badge = _tracked(info, around)
         if badge is not None:
@@ -156,7 +156,7 @@ def _filled(info: TensorInfo) -> str:
 
 
 def _hazards(summary: TensorSummary) -> Iterator[Badge]:
-    """Yield what has changed, and what a write would spoil."""
+    """Yield badges on changes, and on gradients that a write would spoil."""
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
     # Every training writes, also without counting: that is no alarm.
     tone: Tone = "alarm" if summary.surroundings.is_spoiled else "plain"
@@ -174,7 +174,7 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
 
 
 def memory_badge(summary: TensorSummary) -> Badge:
-    """Return what the array would be to the tensor: live, a copy, or why there is none."""
+    """Return the badge on memory: shared, a copy, or the reason for no array."""
     plan, refusal, word = summary.plan, summary.refusal, memory_word(summary)
     if plan is None:
         sentence = f"{refusal[:1].upper()}{refusal[1:]}."
@@ -192,7 +192,7 @@ def memory_badge(summary: TensorSummary) -> Badge:
 
 
 def memory_word(summary: TensorSummary) -> str:
-    """Return what the array would be in a word or two: shared, copy, float32 copy."""
+    """Return the memory of the array in a word or two: shared, copy, float32 copy."""
     plan, info = summary.plan, summary.info
     if plan is None:
         return "too large" if summary.too_large else "no array"
@@ -215,7 +215,7 @@ _FLAGS = (
 
 
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
-    """Yield what is said only where it applies."""
+    """Yield badges on peculiarities."""
     if info.kind.sentence:
         text = info.kind.label or name_of(info.layout)
         sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence

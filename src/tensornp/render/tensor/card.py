@@ -22,7 +22,7 @@ from tensornp.render.tensor.receipt import folded_receipt, receipt_of
 def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
     """Return the badges in one line over the array, or over the reason why there is none.
 
-    Of the array, so many lines are printed, or all for 0.
+    It prints so many lines of the array, or all for 0.
     """
     badges = " | ".join([badge.text for badge in badges_of(summary)])
     around, is_row = summary.surroundings, summary.has_values_in_row

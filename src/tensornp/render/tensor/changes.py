@@ -66,8 +66,3 @@ def change_parts(change: Change) -> tuple[str, ...]:
     cause = _CAUSES[change.cause].line
     told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
     return tuple(filter(None, (change.rows, change.delta, told, *change.facts)))
-
-
-def change_line(change: Change) -> str:
-    """Return the same in one line."""
-    return " · ".join(change_parts(change))

@@ -38,7 +38,7 @@ class Receipt:
 def receipt_of(summary: TensorSummary) -> Receipt:
     """Return the receipt of a card; where there is no array, the reason stands in place of the code."""
     plan, around = summary.plan, summary.surroundings
-    # What the reason and the notes say already is not said again.
+    # Sentences of the reason and the notes are not repeated.
     told = {warning.casefold() for warning in plan.warnings} if plan is not None else set()
     sentences = [
         f"{badge.text} – {badge.title}"
@@ -53,7 +53,7 @@ def receipt_of(summary: TensorSummary) -> Receipt:
 
 
 def _receipt(plan: ConversionPlan, code: str, *more: str) -> Receipt:
-    # What a write could spoil is not folded away.
+    # The effects of a write are not folded away.
     has_hazard = plan.shares_memory and plan.writeable and bool(plan.warnings)
     return Receipt(plan.mode, code, (*_plan_lines(plan), *more), has_hazard)
 
@@ -81,7 +81,7 @@ def statements(code: str, tensor: str = "", array: str = "") -> str:
 
 
 def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
-    """Return how a tensor is written within a longer expression, and which names that takes.
+    """Return the code of a tensor within a longer expression, and the names in it.
 
     It is ``t`` where that is not known, would run twice, or takes several lines.
     """
@@ -100,7 +100,7 @@ def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
 
 
 def receipt_line(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
-    """Return what a conversion did: ``shares memory with w, read-only (--share to write)``.
+    """Describe a finished conversion: ``shares memory with w, read-only (--share to write)``.
 
     `dtype` is that of the tensor: ``copied 512 KiB: bfloat16 → float32``.
     """
@@ -119,7 +119,7 @@ def receipt_line(plan: ConversionPlan, tensor: str = "", array: str = "", dtype:
 
 
 def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
-    """Return what was done, and under it the line of plain code that does the same."""
+    """Return the line of a receipt above the plain code of the same conversion."""
     notes = (f"note: {warning}" for warning in plan.warnings)
     return "\n  ".join([receipt_line(plan, tensor, array, dtype), statements(plan.code, tensor, array), *notes])
 
@@ -127,7 +127,7 @@ def receipt_text(plan: ConversionPlan, tensor: str = "", array: str = "", dtype:
 def explained_text(plans: Iterable[tuple[str, ConversionPlan]], tensor: str = "") -> str:
     """Return the plans of a container's tensors under their names, those that are alike told once.
 
-    Of a tensor itself, the code is that of the expression `tensor`.
+    A tensor itself has the code of the expression `tensor`.
     """
     alike: dict[str, list[str]] = {}
     for name, plan in plans:
@@ -148,7 +148,7 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 
 
 def plan_document(plan: ConversionPlan) -> Document:
-    """Return what would become of a tensor that the code calls ``t``: a line for each fact.
+    """Return the facts of a plan, a line each; its code names the tensor ``t``.
 
     Badges in a page.
     """
@@ -163,7 +163,7 @@ def plan_document(plan: ConversionPlan) -> Document:
 
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:
-    """Return what was done and why, a line each."""
+    """Return the steps and the reasons of a plan, a line each."""
     lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
     return lines + [f"note: {warning}" for warning in plan.warnings]

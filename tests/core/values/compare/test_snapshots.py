@@ -15,7 +15,7 @@ import torch
 import tensornp as tnp
 from tensornp.core.memory.changes import Snapshot
 from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
-from tensornp.render.tensor.changes import change_line
+from tensornp.render.tensor.changes import change_parts
 
 COPY = 2**20
 
@@ -23,7 +23,7 @@ COPY = 2**20
 def line(before: Snapshot, after: Snapshot) -> str:
     """Return what the watch says of two snapshots; empty for nothing."""
     change = what_changed(before, after)
-    return change_line(change) if change is not None else ""
+    return " · ".join(change_parts(change)) if change is not None else ""
 
 
 def told(obj: Any, act: Callable[[Any], object], max_copy_nbytes: int = COPY, max_read_nbytes: int = 2**30) -> str:

@@ -58,7 +58,7 @@ class Comparison:
     first_difference : tuple of int or None
         The index of the first element that differs.
     missing, unexpected, reshaped, retyped : tuple of str
-        Of two single tensors, `reshaped` and `retyped` name none or the tensor itself.
+        For two single tensors, `reshaped` and `retyped` name none or the tensor itself.
     scope : str
         The elements that were read.
     """

@@ -56,7 +56,7 @@ def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
 def differing(old: Any, new: Any) -> Any:
     """Return a mask of the elements that differ; NaN equals NaN."""
     if old.dtype.kind not in "biufc":
-        # By their bits: NaT, and the NaN of ml_dtypes, differ from themselves.
+        # Bits are compared: NaT, and the NaN of ml_dtypes, differ from themselves.
         bits = [values.view(np.uint8).reshape(len(values), values.itemsize) for values in (old, new)]
         return (bits[0] != bits[1]).any(axis=-1)
     differs = old != new

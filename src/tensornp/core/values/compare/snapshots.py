@@ -100,7 +100,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     change = replace(change, facts=facts_between(before, after))
     old, new = before.fingerprint, after.fingerprint
     if old is not None and new is not None and old != new and old.one_in == new.one_in:
-        # Of what has moved, fingerprints tell nothing, and copies tell the rest.
+        # Fingerprints know nothing of moved tensors, and copies tell the rest.
         # A copy is made after its fingerprint: where another thread writes, it may be of other values.
         has_copies = _have_other_copies(before, after)
         is_told = after.info is None or change.cause in WRITTEN
@@ -128,7 +128,7 @@ def _have_other_copies(before: Snapshot, after: Snapshot) -> bool:
 
 
 def _by_blocks(before: Snapshot, after: Snapshot) -> str:
-    """Return what the blocks of the fingerprints tell of a tensor that is too large to be copied."""
+    """Compare a tensor that is too large to be copied by the blocks of its fingerprints."""
     old, new = before.fingerprint, after.fingerprint
     if old is None or new is None or old.one_in != new.one_in or len(old.blocks) != len(new.blocks):
         return "values changed"

@@ -14,7 +14,7 @@ from tensornp.core.values.pictures.heatmap import Limits
 from tensornp.errors import BadRequestError
 
 _ROUNDED = 1e-5
-"""By how much a value that was taken back from its normalization may miss the range from 0 to 1."""
+"""Rounding of a value beyond 0 to 1 after its normalization was undone."""
 Numbers = float | Sequence[float] | np.ndarray[Any, Any]
 Values = np.ndarray[Any, Any]
 
@@ -63,7 +63,7 @@ def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
 
 
 def total_words(shown: Sequence[Bright]) -> list[str]:
-    """Return how many values lie beyond, and how many pixels are marked."""
+    """Return the numbers of values beyond the range, and of marked pixels, in words."""
     num_beyond, num_marked = sum(one.num_beyond for one in shown), sum(int(one.is_marked.sum()) for one in shown)
     return [
         *([f"{counted(num_beyond, 'value')} beyond, shown as the nearest"] if num_beyond else []),
@@ -86,7 +86,7 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
 def _floats(given: Any) -> Values:
     """Return one or several numbers, which may be a tensor; empty if they are none."""
     try:
-        # Of one that has a gradient torch would warn otherwise.
+        # Torch would warn of a tensor with a gradient.
         with modes.outside_modes():
             is_one = not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0
             return np.array([float(number) for number in ([given] if is_one else given)])

@@ -93,16 +93,16 @@ def grid_of(count: int, plane: tuple[int, int]) -> tuple[int, int]:
 
 
 CHANNELS = {1: "grey", 3: "RGB", 4: "RGBA"}
-"""What so many channels are together; of any other number each is a grey tile."""
+"""Colours by number of channels; with any other number, each is a grey tile."""
 MAX_TILES = 64
 MAX_PIXELS = 2**20
-"""Of all tiles together."""
+"""Pixels of all tiles together."""
 MAX_SIDE = 2048
-"""Of each tile."""
+"""Pixels of a side of each tile."""
 _MAX_COLUMNS, _MAX_WIDTH = 16, 1024
 """Tiles side by side, and their pixels, up to which each index of an outer dimension has a row of its own."""
 _READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC")}
-"""What is found unasked, the order of torch first."""
+"""Layouts that are found unasked, the order of torch first."""
 LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 """All that can be named."""
 
@@ -164,7 +164,7 @@ class ImageLayout:
 def layout_of(
     shape: tuple[int, ...], layout: str | None = None, max_tiles: int = MAX_TILES, max_pixels: int = MAX_PIXELS
 ) -> ImageLayout:
-    """Return how a tensor of `shape` is shown; `layout` None chooses the likeliest, and says why.
+    """Return the layout of a picture; `layout` None chooses the likeliest, with the reason.
 
     Raises BadRequestError if there is no such layout, it does not fit, or none does.
     """

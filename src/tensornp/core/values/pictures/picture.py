@@ -98,7 +98,7 @@ def _said_of_all(words: Iterable[str]) -> str:
 
 
 def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tuple[ImageLayout, Any]:
-    """Return how one tensor or array is shown, and its values of tiles × height × width × channels."""
+    """Return the layout of a tensor, and its values as tiles × height × width × channels."""
     is_tensor = is_tensor_like(obj) or type(obj) is StoredValues
     if not is_tensor and not is_array(obj):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")

@@ -36,7 +36,7 @@ def _walk(floats: Any, signed: Any, unsigned: Any, sums: Any, ends: Any) -> None
             wide = np.float64(some[i])
             total += wide
             squares += wide * wide
-        # Of integers, the compiler takes several at once; of floats, it does not.
+        # The compiler vectorizes integers, and not floats.
         with_sign, without = signed[start : start + _NUM_CACHED], unsigned[start : start + _NUM_CACHED]
         for i in range(np.uint64(len(some))):
             least, most = min(least, with_sign[i]), max(most, with_sign[i])
