@@ -307,9 +307,13 @@ class PassRecord:
         found = (one for one in self.children(self.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
         return list(dict.fromkeys(one.name for one in found))
 
+    @cached_property
+    def _before_steps(self) -> list[int]:
+        return [one.num_calls for one in self.steps]
+
     def step_of(self, call: Call) -> int:
         """Return the number of the step that follows a call in a loop of steps, from 1; 0 for none."""
-        before = bisect_right([one.num_calls for one in self.steps], call.index)
+        before = bisect_right(self._before_steps, call.index)
         return before + 1 if before < len(self.steps) > 1 else 0
 
     def children(self, call: Call) -> list[Call]:

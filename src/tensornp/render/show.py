@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.card import TensorSummary
@@ -118,12 +119,7 @@ class Card:
     def _repr_html_(self) -> str:
         return self.html
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        # A newline within a text would not be counted.
-        for i, line in enumerate(str(self).split("\n")):
-            if i:
-                printer.break_()
-            printer.text(line)
+    _repr_pretty_ = pretty
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return self._static_bundle()
