@@ -32,10 +32,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class CallDifference:
-    """A call in both passes with other results.
-
-    `inputs_equal` and `weights_equal` are None if some were not read.
-    """
+    """A call in both passes with other results; `inputs_equal` is None if some were not read, weights too."""
 
     call: Call
     other: Call
@@ -102,12 +99,12 @@ def compared(first: PassRecord, second: PassRecord) -> PassComparison:
     """Compare two passes call by call."""
     own, others = _keyed(first), _keyed(second)
     pairs = sorted(((own[key], others[key]) for key in own if key in others), key=lambda pair: pair[0].ended)
-    calls, weights = tuple(_call_differences(pairs)), dict(_other_weights(pairs))
+    calls, weights = tuple(_call_differences(pairs)), _other_weights(pairs)
     grads = dict(_other_gradients(first, second))
     missing = tuple(own[key] for key in own if key not in others)
     unexpected = tuple(others[key] for key in others if key not in own)
     problems = (
-        *map(_first_text, calls[:1]),
+        *(_call_text(one) for one in calls[:1]),
         *_names_text(weights, "weight", "differed when first read"),
         *_names_text(grads, "parameter", "got another gradient"),
         *_alone_text(missing, "first"),
@@ -142,20 +139,20 @@ def _keyed(record: PassRecord) -> dict[tuple[object, ...], Call]:
 
 def _call_differences(pairs: Sequence[tuple[Call, Call]]) -> Iterator[CallDifference]:
     for call, other in pairs:
-        difference = _difference_of_calls(call, other)
+        difference: Difference | None
+        if call.status != other.status:
+            difference = Difference(
+                f"{call.status} {call.error}".rstrip() + f" and {other.status} {other.error}".rstrip()
+            )
+        elif len(call.outputs) != len(other.outputs):
+            difference = Difference(" and ".join(counted(len(one.outputs), "tensor") for one in (call, other)))
+        else:
+            found = map(_difference_of, call.outputs.values(), other.outputs.values())
+            difference = next((one for one in found if one is not None), None)
         if difference is not None:
             inputs = [*zip_longest(call.inputs.values(), other.inputs.values())]
             weights = [(one, other.params.get(path)) for path, one in call.params.items()]
             yield CallDifference(call, other, difference, _are_equal(inputs), _are_equal(weights))
-
-
-def _difference_of_calls(call: Call, other: Call) -> Difference | None:
-    if call.status != other.status:
-        return Difference(f"{call.status} {call.error}".rstrip() + f" and {other.status} {other.error}".rstrip())
-    if len(call.outputs) != len(other.outputs):
-        return Difference(f"{counted(len(call.outputs), 'tensor')} and {counted(len(other.outputs), 'tensor')}")
-    found = (_difference_of(a, b) for a, b in zip(call.outputs.values(), other.outputs.values(), strict=True))
-    return next((one for one in found if one is not None), None)
 
 
 def _difference_of(a: Value, b: Value) -> Difference | None:
@@ -192,34 +189,32 @@ def _are_equal(pairs: Sequence[tuple[Value | None, Value | None]]) -> bool | Non
     return None if any(one is not None and one.figures is None for pair in pairs for one in pair) else True
 
 
-def _other_weights(pairs: Sequence[tuple[Call, Call]]) -> Iterator[tuple[str, Difference]]:
-    seen = set()
+def _other_weights(pairs: Sequence[tuple[Call, Call]]) -> dict[str, Difference]:
+    found: dict[str, Difference | None] = {}
     for call, other in sorted(pairs, key=lambda pair: pair[0].index):
         for path in call.params.keys() & other.params.keys():
             name = f"{call.name}.{path}".lstrip(".")
-            difference = _difference_of(call.params[path], other.params[path]) if name not in seen else None
-            seen.add(name)
-            if difference is not None:
-                yield name, difference
+            if name not in found:
+                found[name] = _difference_of(call.params[path], other.params[path])
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def _other_gradients(first: PassRecord, second: PassRecord) -> Iterator[tuple[str, Difference]]:
     others = {_plain(one.name, second): one for one in second.grads}
     for one in sorted(first.grads, key=lambda one: one.order):
         other = others.get(_plain(one.name, first))
-        if other is None or one.note or other.note or one.figures is other.figures is None:
+        if other is None or one.note or other.note:
             continue
-        difference: Difference | None
-        if one.figures is None or other.figures is None:
-            side = "second" if one.figures is None else "first"
-            difference = Difference(f"a gradient in the {side} alone", (one.figures, other.figures))
-        else:
-            difference = _difference_of_figures(one.figures, other.figures)
-        if difference is not None:
-            yield one.name, difference
+        a, b = one.figures, other.figures
+        if a is not None and b is not None:
+            difference = _difference_of_figures(a, b)
+            if difference is not None:
+                yield one.name, difference
+        elif a is not None or b is not None:
+            yield one.name, Difference(f"a gradient in the {'second' if a is None else 'first'} alone", (a, b))
 
 
-def _first_text(one: CallDifference) -> str:
+def _call_text(one: CallDifference) -> str:
     parts = (("inputs", one.inputs_equal), ("weights", one.weights_equal if one.call.params else None))
     texts = [f"its {noun} {'are equal' if is_equal else 'differ'}" for noun, is_equal in parts if is_equal is not None]
     return "; ".join((f"{one.call.title}{at(one.call.source)}: {one.difference.text}", *texts))

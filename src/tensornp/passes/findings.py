@@ -29,7 +29,6 @@ _NUMBER = re.compile(r"(?<![^.])[0-9]+(?![^.])")
 
 
 def findings_of(record: PassRecord) -> list[Finding]:
-    """Return all findings on a pass, the most serious first."""
     found = [failure_of(record), origin_of(record)]
     return [one for one in found if one is not None] + [one for rule in _RULES for one in rule(record)]
 
@@ -38,16 +37,15 @@ def failed_call(record: PassRecord) -> Call | None:
     """Return the innermost module call that raised the error of the block, or that Ctrl-C left."""
     failed = None
     inside = record.children(record.calls[0]) if record.error else []
-    while ended := [one for one in inside if one.kind == records.MODULE and _has_failed(record, one)]:
-        failed = ended[-1]
+    errors = (record.error, *record.causes)
+    while inside := [one for one in inside if one.kind == records.MODULE and _has_failed(one, errors)]:
+        failed = inside[-1]
         inside = record.children(failed)
     return failed
 
 
-def _has_failed(record: PassRecord, call: Call) -> bool:
-    if call.status == records.LEFT:
-        return True
-    return call.status == records.RAISED and call.error in (record.error, *record.causes)
+def _has_failed(call: Call, errors: Sequence[str]) -> bool:
+    return call.status == records.LEFT or (call.status == records.RAISED and call.error in errors)
 
 
 def failure_of(record: PassRecord) -> Finding | None:
@@ -134,7 +132,7 @@ def _added(record: PassRecord) -> Iterator[Finding]:
 
 
 def _no_gradient(record: PassRecord) -> Iterator[Finding]:
-    names = [name for model in _by_model(record) for name in _without_gradient(model)]
+    names = _without_gradient(record)
     if not names:
         return
     cut = [one for one in record.modules() if _loses_gradient(one)]
@@ -145,18 +143,14 @@ def _no_gradient(record: PassRecord) -> Iterator[Finding]:
     yield Finding("no gradient", fact, reason, inner[0].index if inner else None, inner[0].source if inner else None)
 
 
-def _by_model(record: PassRecord) -> list[list[Gradient]]:
-    """Return gradients by the outermost module whose name they begin with."""
+def _without_gradient(record: PassRecord) -> list[str]:
+    """Return the parameters that got no gradient, of outermost modules with some gradient."""
     roots = sorted(record.outermost, key=len, reverse=True)
-    models = defaultdict(list)
+    models: dict[str, list[Gradient]] = defaultdict(list)
     for one in record.grads:
         models[next((root for root in roots if f"{one.name}.".startswith(f"{root}.".lstrip("."))), "")].append(one)
-    return list(models.values())
-
-
-def _without_gradient(model: Sequence[Gradient]) -> list[str]:
-    names = [one.name for one in model if one.order < 0 and not one.is_held_at_end and not one.note]
-    return names if any(one.order >= 0 for one in model) else []
+    reached = [model for model in models.values() if any(one.order >= 0 for one in model)]
+    return [one.name for model in reached for one in model if one.order < 0 and not (one.is_held_at_end or one.note)]
 
 
 def _whole_modules(record: PassRecord, names: Sequence[str]) -> list[str]:
@@ -178,19 +172,19 @@ def _loses_gradient(call: Call) -> bool:
 
 
 def _near_the_end(record: PassRecord) -> Iterator[Finding]:
-    reached = {one.index: _reach(one) for one in record.modules()}
-    near = [one for one in record.modules() if _FLOAT16_LIMIT / 2 < reached[one.index] <= _FLOAT16_LIMIT]
-    near = [one for one in near if not any(below in near for below in record.children(one))]
+    reached: dict[int, float] = defaultdict(float)
+    for call in record.modules():
+        figures = [one.figures for one in call.outputs.values() if name_of(one.dtype) == "float16" and one.figures]
+        for one in figures:
+            if one.is_finite and one.count:
+                reached[call.index] = max(reached[call.index], abs(one.min), abs(one.max))
+    near = [record.calls[index] for index, reach in reached.items() if reach > _FLOAT16_LIMIT / 2]
+    near = [call for call in near if not any(below in near for below in record.children(call))]
     if near:
         furthest = max(near, key=lambda one: reached[one.index])
         fact = f"{listed([one.title for one in near])} came within a factor of 2 of the limit of float16"
         reason = f"the largest number was {number(reached[furthest.index])}; the limit is {number(_FLOAT16_LIMIT)}"
         yield Finding("near the end", fact, reason, furthest.index, furthest.source)
-
-
-def _reach(call: Call) -> float:
-    figures = [one.figures for one in call.outputs.values() if name_of(one.dtype) == "float16" and one.figures]
-    return max((abs(end) for one in figures if one.is_finite and one.count for end in (one.min, one.max)), default=0.0)
 
 
 def _growth(record: PassRecord) -> Iterator[Finding]:

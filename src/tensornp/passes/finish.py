@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import RAISED, RETURNED, Figures, PassRecord, SourceLine, Value, add_gradient
+from tensornp.passes.records import RAISED, RETURNED, Figures, Gradient, PassRecord, SourceLine, Value
 from tensornp.passes.row_table import Row
 from tensornp.passes.tensors import MAX_KEPT
 
@@ -24,15 +24,14 @@ from tensornp.passes.tensors import MAX_KEPT
 def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None) -> PassRecord:
     """Read the statistics off the devices and return the record; nothing leads to the user's objects then."""
     recorder.end(namespace)
-    buffers = list(_at_end(recorder, "_buffers"))
-    finals = list(_at_end(recorder, "_parameters")) if recorder.steps else []
+    buffers = _at_end(recorder, "_buffers")
+    finals = _at_end(recorder, "_parameters") if recorder.steps else []
     rows, samples = recorder.tensors.table.read()
     _put_figures(recorder, rows, samples)
-    _put_gradients(recorder, rows)
     _put_names(recorder)
-    block = recorder.calls[0]
-    block.error = error_text(error) if error is not None else ""
-    block.status = RETURNED if error is None else RAISED
+    block, errors = recorder.calls[0], _errors(error)
+    block.error = errors[0] if errors else ""
+    block.status = RAISED if errors else RETURNED
     _put_lines(recorder, namespace.get("In"))
     for call, row in recorder.masked_rows:
         if count := int(rows[row][1]):
@@ -45,22 +44,22 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
         _became_odd(recorder, buffers),
         _became_odd(recorder, finals),
         block.error,
-        tuple(_causes(error)),
+        tuple(errors[1:]),
         _scaler(namespace),
         recorder.has_operators,
         tuple(dict.fromkeys((*recorder.problems, *_notes(recorder, namespace)))),
     )
 
 
-def _at_end(recorder: Recorder, table: str) -> Iterator[tuple[Known, str, Value]]:
-    """Yield the floating-point parameters or buffers of the modules that were called as they are now."""
+def _at_end(recorder: Recorder, table: str) -> list[tuple[Known, str, Value]]:
+    """Return the floating-point parameters or buffers of the modules that were called as they are now."""
+    found = []
     for known in recorder.names.called():
-        held = getattr(known.reference(), "__dict__", {}).get(table, {})
-        for name, tensor in list(held.items()):
+        for name, tensor in getattr(known.reference(), "__dict__", {}).get(table, {}).items():
             if tensor is not None and tensor.is_floating_point():
-                if table == "_buffers":
-                    recorder.tensors.forget([tensor])
-                yield known, name, recorder.tensors.value(tensor, has_sums=False)
+                recorder.tensors.forget([tensor] if table == "_buffers" else [])
+                found.append((known, name, recorder.tensors.value(tensor, has_sums=False)))
+    return found
 
 
 def _became_odd(recorder: Recorder, at_end: Iterable[tuple[Known, str, Value]]) -> dict[str, tuple[int, Value]]:
@@ -74,6 +73,7 @@ def _became_odd(recorder: Recorder, at_end: Iterable[tuple[Known, str, Value]]) 
 
 
 def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]) -> None:
+    """Replace the numbers of rows by statistics, in values, calls and gradients."""
     for value in recorder.tensors.values:
         row: Any = value.figures
         if row is not None:
@@ -87,6 +87,17 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
         if call.zero_units is not None:
             row, *sizes = call.zero_units
             call.zero_units = int(rows[row][1]), sizes[0], sizes[1]
+    for target, order, row in recorder.gradients.events:
+        if row is None:
+            target.note = target.note or "its gradient could not be read"
+        elif isinstance(target, Gradient):
+            if target.figures is None or target.figures.is_finite:
+                target.figures, target.order = _figures(recorder, rows, row), order
+        elif target.grad is None or target.grad.is_finite:
+            target.grad, target.grad_order = _figures(recorder, rows, row), order
+    for one in recorder.gradients.parameters:
+        held = [_figures(recorder, rows, row) for row in one.held]
+        one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)
 
 
 def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
@@ -94,18 +105,6 @@ def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
     low, high, total, norm = rows[row]
     count, times, _ = recorder.tensors.counts[row]
     return Figures(low, high, total * times, norm * math.sqrt(times), count)
-
-
-def _put_gradients(recorder: Recorder, rows: Sequence[Row]) -> None:
-    """Give values and parameters their gradients: the first that was not finite, else the last."""
-    for target, order, row in recorder.gradients.events:
-        if row is None:
-            target.note = target.note or "its gradient could not be read"
-        else:
-            add_gradient(target, _figures(recorder, rows, row), order)
-    for one in recorder.gradients.parameters:
-        held = [_figures(recorder, rows, row) for row in one.held]
-        one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)
 
 
 def _put_names(recorder: Recorder) -> None:
@@ -140,13 +139,13 @@ def _line_at(place: Any, cells: Sequence[str]) -> SourceLine:
     return SourceLine(file, line, linecache.getline(file, line).strip(), cell)
 
 
-def _causes(error: BaseException | None) -> Iterator[str]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+def _errors(error: BaseException | None) -> list[str]:
+    """Return an error and the errors behind it, as texts."""
+    found: dict[int, str] = {}
+    while error is not None and id(error) not in found:
+        found[id(error)] = error_text(error)
         error = error.__cause__ or error.__context__
-        if error is not None:
-            yield error_text(error)
+    return list(found.values())
 
 
 def _scaler(namespace: Mapping[str, Any]) -> tuple[str, float] | None:

@@ -62,23 +62,21 @@ class FollowedPass:
             recorder.leave()
             names = names_of_caller(sys._getframe()) if self._namespace is None else self._namespace
             self._namespace = None
+            lost = "the record could not be made: {}"
             self._made = first_that_works(
-                "the record of a pass", lambda: finished(recorder, names, error), lambda reason: _lost(recorder, reason)
+                "the record of a pass",
+                lambda: finished(recorder, names, error),
+                lambda reason: PassRecord([Call(0, BLOCK)], notes=(lost.format(reason),)),
             )
 
     @property
     def _record(self) -> PassRecord:
-        """The record of the block.
-
-        Raises a BadRequestError before the end of the block.
-        """
         if self._made is None:
             raise BadRequestError("this pass is not over; read it after its with block")
         return self._made
 
     @property
     def is_over(self) -> bool:
-        """Whether the block has ended."""
         return self._made is not None
 
     @property
@@ -112,13 +110,13 @@ class FollowedPass:
             if not -len(calls) <= name < len(calls):
                 raise NoSuchCallError(f"there is no call {name:,}; the last one is call {len(calls) - 1:,}")
             return calls[name]
-        found = next((call for call in self.calls if name in _names_of(call)), None)
-        if found is None:
-            names = list(dict.fromkeys(one for call in self.calls for one in _names_of(call) if one))
-            closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
-            hint = f"; the closest name is {quoted(closest[0])}" if closest else f'; run.find("*{name}*") searches'
-            raise NoSuchCallError(f"no call of {quoted(name)} was recorded{hint}")
-        return found
+        for call in self.calls:
+            if name in _names_of(call):
+                return call
+        names = list(dict.fromkeys(one for call in self.calls for one in _names_of(call) if one))
+        closest = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
+        hint = f"; the closest name is {quoted(closest[0])}" if closest else f'; run.find("*{name}*") searches'
+        raise NoSuchCallError(f"no call of {quoted(name)} was recorded{hint}")
 
     def find(self, pattern: str) -> list[Call]:
         """Return the calls of modules whose name or expression matches a pattern with ``*`` and ``?``."""
@@ -214,11 +212,6 @@ class FollowedPass:
 
 def _names_of(call: Call) -> tuple[str, ...]:
     return call.name, call.code or call.name, call.title
-
-
-def _lost(recorder: Recorder, reason: str) -> PassRecord:
-    recorder.gradients.end()
-    return PassRecord([Call(0, BLOCK)], notes=(f"the record could not be made: {reason}",))
 
 
 def follow(

@@ -32,7 +32,6 @@ class Awaited:
 
     @property
     def parameter(self) -> torch.Tensor | None:
-        """The parameter that the module has by that name now."""
         # A traced module has no table of them.
         table = getattr(self.module(), "__dict__", {}).get("_parameters", {})
         return table[self.name] if self.name in table else None  # noqa: SIM401
@@ -84,11 +83,7 @@ class Gradients:
         return [one for one in parameters if not self._of_parameter(one, edges)]
 
     def _of_parameter(self, one: Awaited, edges: list[Any]) -> bool:
-        """Have the node that accumulates a gradient report it; return whether there is one.
-
-        The caller holds the `edges` until the outermost call has used the parameter: from then on the graph does. Held
-        for longer, they would keep the parameter too, and the shape that it had.
-        """
+        # The caller holds the edges until the outermost call has used the parameter: from then on the graph does.
         tensor = one.parameter
         if tensor is None or not tensor.requires_grad:
             return True

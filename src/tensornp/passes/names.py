@@ -25,11 +25,7 @@ class Root:
 
 
 class Known:
-    """A module that was called or may be: its place in a model, and nothing that keeps it alive.
-
-    `code` is the expression that reaches it from its model, None if it is no registered part of that; `first` and
-    `last` are its calls.
-    """
+    """The place of a module in a model; `code` reaches it from there, None if it is no registered part."""
 
     def __init__(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> None:
         self.reference, self.root, self.name, self.code = weakref.ref(module), root, name, code
@@ -43,18 +39,9 @@ class Known:
         """The code of the module; empty if no name reaches it."""
         return self.root.code + self.code if self.root.code and self.code is not None else ""
 
-    def has_name(self, pattern: str | None) -> bool:
-        """Return whether a pattern matches the name, with that of the model or without, or the expression."""
-        names = (self.name or self.class_name, joined(self.root.label, self.name), self.expression)
-        return pattern is not None and matches(pattern, names)
-
 
 class Names:
-    """The modules of a block; `namespace` returns the names that the block sees.
-
-    A model is named when it is first called, and again at the end of the block. A module outside of all registered
-    parts gets its class as name, ``layers.0.(Linear)``.
-    """
+    """The modules of a block; a module that is not registered gets its class as name, ``layers.0.(Linear)``."""
 
     def __init__(self, namespace: Callable[[], Mapping[str, Any]], only: str | None, keep: str | None) -> None:
         self.roots: list[Root] = []
@@ -63,16 +50,13 @@ class Names:
         self._modules: dict[int, Known] = {}
 
     def find(self, module: torch.nn.Module) -> Known | None:
-        """Return a known module."""
         known = self._modules.get(id(module))
         return known if known is not None and known.reference() is module else None
 
     def called(self) -> Iterator[Known]:
-        """Yield the modules that were called."""
         return (one for one in self._modules.values() if one.num_calls)
 
     def add_inside(self, module: torch.nn.Module, outer: Known) -> Known:
-        """Take in a module that another one calls, and that no model has registered."""
         return self._add(module, outer.root, joined(outer.name, f"({type(module).__name__})"), None)
 
     def add_root(self, module: torch.nn.Module) -> Known:
@@ -99,7 +83,9 @@ class Names:
 
     def _add(self, module: torch.nn.Module, root: Root, name: str, code: str | None) -> Known:
         known = self._modules[id(module)] = Known(module, root, name, code)
-        known.is_within, known.is_kept = known.has_name(self._only), known.has_name(self._keep)
+        names = name or known.class_name, joined(root.label, name), known.expression
+        known.is_within = self._only is not None and matches(self._only, names)
+        known.is_kept = self._keep is not None and matches(self._keep, names)
         return known
 
     def _label(self, root: Root, namespace: Mapping[str, Any], counts: Counter[Any]) -> None:
@@ -112,12 +98,10 @@ class Names:
 
 
 def matches(pattern: str, names: Iterable[str]) -> bool:
-    """Return whether a name is a pattern, or matches it."""
     return any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names)
 
 
 def joined(*names: str) -> str:
-    """Return names with dots between them; empty ones are left out."""
     return ".".join(filter(None, names))
 
 

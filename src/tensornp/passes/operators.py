@@ -59,10 +59,7 @@ class _Kind:
 
 
 class OperatorMode(TorchDispatchMode):
-    """The mode that reports the operators of the thread that has entered it to a recorder.
-
-    Compiled code stays compiled under it and is seen as the operators that it calls.
-    """
+    """The mode that reports the operators of its thread; compiled code is seen as the operators that it calls."""
 
     supports_higher_order_operators = True
 
@@ -74,7 +71,6 @@ class OperatorMode(TorchDispatchMode):
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """Return that compiled code is not to be run eagerly for our sake."""
         return True
 
     @classmethod
@@ -84,7 +80,6 @@ class OperatorMode(TorchDispatchMode):
 
     @never_compiled
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the operator, and record its inputs and results."""
         __tracebackhide__ = True
         call, kind, kwargs = None, _kind_of(func), kwargs or {}
         # A view is no call, but without a gradient it has no node either.
@@ -104,7 +99,9 @@ class OperatorMode(TorchDispatchMode):
             result = func(*args, **kwargs)
         except BaseException as error:
             call.status, call.error = RAISED, error_text(error)
-            self._recorder.record(self._raised, call, kind, args, kwargs)
+            if not kind.written:
+                self._recorder.record(self._take_inputs, call, kind, args, kwargs)
+            self._recorder.record(self._recorder.add_operator, call)
             raise
         _count_writes(kind, args, kwargs)
         self._recorder.record(self._ended, call, kind, args, kwargs, result)
@@ -131,10 +128,7 @@ class OperatorMode(TorchDispatchMode):
         return call
 
     def _of_node(self, kind: _Kind, node: Any) -> Call | None:
-        """Return an operator of a backward: sequence numbers lead from a node to the operator that made it.
-
-        Each thread counts for itself; with several threads no line is given.
-        """
+        """Return an operator of a backward: sequence numbers, in one thread, lead from a node to its operator."""
         name, number = type(node).__name__, node._sequence_nr()
         forward = None if len(self._recorder.stacks) > 1 else self._by_number.get(number)
         if self._is_choosy and forward is None:
@@ -158,22 +152,13 @@ class OperatorMode(TorchDispatchMode):
             for argument, path, tensor in given:
                 if argument not in kind.unread:
                     call.inputs[path] = tensors.value(tensor, has_sums=False)
-            if kind.name in _SOFTMAX:
-                self._count_masked_rows(call, *args[:2])
+            if kind.name in _SOFTMAX and is_ordinary(args[0]) and args[0].dim() and args[0].numel():
+                # Rows that are -Inf throughout, counted on their own device.
+                count = (args[0].amax(args[1]) == -math.inf).sum(dtype=torch.float32)
+                self._recorder.masked_rows.append((call, tensors.table.add(count)))
         if kind.written:
             before = (tensors.before_write(tensor) for argument, _, tensor in given if argument in kind.written)
             call.overwrote = tuple(value for value in before if value is not None)
-
-    def _count_masked_rows(self, call: Call, tensor: torch.Tensor, dim: int) -> None:
-        """Count the rows of a softmax that are -Inf throughout, on their own device."""
-        if is_ordinary(tensor) and tensor.dim() and tensor.numel():
-            count = (tensor.amax(dim) == -math.inf).sum(dtype=torch.float32)
-            self._recorder.masked_rows.append((call, self._recorder.tensors.table.add(count)))
-
-    def _raised(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
-        if not kind.written:
-            self._take_inputs(call, kind, args, kwargs)
-        self._recorder.add_operator(call)
 
     def _ended(self, call: Call, kind: _Kind, args: Any, kwargs: Any, result: Any) -> None:
         recorder = self._recorder
@@ -212,15 +197,10 @@ def place_of(frame: FrameType | None) -> Any:
     """Return file and number of the innermost line outside of torch and tensornp."""
     while frame is not None:
         file = frame.f_code.co_filename
-        if not _is_library(file):
+        if not file.startswith(_LIBRARIES):
             return file, frame.f_lineno
         frame = frame.f_back
     return None
-
-
-@functools.lru_cache(4096)
-def _is_library(file: str) -> bool:
-    return file.startswith(_LIBRARIES)
 
 
 @functools.lru_cache(4096)

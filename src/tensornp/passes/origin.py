@@ -15,10 +15,7 @@ _PRODUCED, _BEFORE, _CELL, _WEIGHT, _INPUT = "produced", "before", "cell", "weig
 
 
 class _Place(NamedTuple):
-    """A place at which a value became odd; `path` names a weight or an input.
-
-    `is_final` is set for the state of a weight at the end.
-    """
+    """A place at which a value became odd; `is_final` is set for the state of a weight at the end."""
 
     how: str
     call: Call
@@ -68,7 +65,13 @@ def _first_place(record: PassRecord) -> _Place | None:
     )
     found = [one for group in groups if (one := _earliest(record, group)) is not None]
     if not found:
-        return _earliest(record, _odd_weights(record))
+        finals = ((name, record.calls[index], value) for name, (index, value) in record.finals.items())
+        weights = (
+            _Place(_WEIGHT, call, value, name.removeprefix(f"{call.name}."), is_final=True)
+            for name, call, value in finals
+            if _is_start(value)
+        )
+        return _earliest(record, weights)
     # The code of the cell is known least.
     return min(found, key=lambda one: (one.how == _CELL, one.call.index))
 
@@ -93,13 +96,6 @@ def _unread_results(record: PassRecord) -> Iterator[Value]:
             # An operator is seen before autograd marks its result.
             is_tracked = any(one.requires_grad for one in call.inputs.values())
             yield from (one for one in call.outputs.values() if _is_nan(one) or (one.is_odd and is_tracked))
-
-
-def _odd_weights(record: PassRecord) -> Iterator[_Place]:
-    for name, (index, value) in record.finals.items():
-        if _is_start(value):
-            call = record.calls[index]
-            yield _Place(_WEIGHT, call, value, name.removeprefix(f"{call.name}."), is_final=True)
 
 
 def _is_start(value: Value) -> bool:
@@ -214,9 +210,6 @@ def _made_of(record: PassRecord, call: Call, output: Value) -> str:
     return range_left(output, inputs, "its inputs") or ranges_text("its input", inputs)
 
 
-# --- gradients
-
-
 class _Came(NamedTuple):
     """A gradient of an output of the call `call`, or of a parameter if this is None."""
 
@@ -243,23 +236,20 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
         return _operator_of_backward(record, operator)
     name, word = came[first].name, came[first].figures.word
     source = record.calls[index].source if index is not None else None
-    explanation = _output_text(record, came[first].call)
+    at_first = came[first].call
+    outputs = record.calls[at_first].outputs.values() if at_first is not None else ()
+    # A gradient of -Inf may come from an output of Inf.
+    words = [one.figures.word for one in outputs if one.figures is not None and not one.figures.is_finite]
+    explanation = f"its output contained {words[0]}" if words else ""
     step = record.step_of(record.calls[index]) if index is not None else 0
     before = next((one.call for one in reversed(came[:first]) if one.call is not None), None)
     if first == 0 or (step and before is not None and record.step_of(record.calls[before]) != step):
         fact = f"the first gradient, of {name}, contained {word}"
-        if came[first].call is not None and not explanation:
+        if at_first is not None and not explanation:
             explanation, source = f"it came from code after {name}, outside of all modules", None
     else:
         fact = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}"
     return Finding(word.lstrip("−").lower(), fact, _scaler_text(record, word) or explanation, index, source)
-
-
-def _output_text(record: PassRecord, index: int | None) -> str:
-    """Return that the output of a call was not finite, which a gradient of -Inf may come from."""
-    outputs = record.calls[index].outputs.values() if index is not None else ()
-    words = [one.figures.word for one in outputs if one.figures is not None and not one.figures.is_finite]
-    return f"its output contained {words[0]}" if words else ""
 
 
 def _scaler_text(record: PassRecord, word: str) -> str:

@@ -24,11 +24,7 @@ _CODE = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer)
 
 
 def tensors_in(tree: Any) -> list[tuple[str, torch.Tensor]]:
-    """Return the tensors in arguments or a result, each with its path.
-
-    They are looked for in containers and among the attributes of objects, such as a cache; nothing of these runs. Large
-    and deep ones are only looked at in part.
-    """
+    """Return the tensors in arguments or a result by path, also in attributes of objects such as a cache."""
     found: list[tuple[str, torch.Tensor]] = []
     waiting = [("", tree, 0)]
     for _ in range(_MOST_LEAVES):
@@ -82,12 +78,8 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
         return False
     device = "cpu" if tensor.is_cpu else tensor.device.type
     if device not in _ORDINARY_KEYS:
-        _ORDINARY_KEYS[device] = _keys_of(torch.empty(0, device=device))
-    return _keys_of(tensor) == _ORDINARY_KEYS[device]
-
-
-def _keys_of(tensor: torch.Tensor) -> int:
-    return int(torch._C._dispatch_keys(tensor).raw_repr())
+        _ORDINARY_KEYS[device] = torch._C._dispatch_keys(torch.empty(0, device=device)).raw_repr()
+    return int(torch._C._dispatch_keys(tensor).raw_repr()) == _ORDINARY_KEYS[device]
 
 
 _ORDINARY_KEYS: dict[str, int] = {}

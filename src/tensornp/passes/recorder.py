@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -50,11 +50,7 @@ class _Open:
 
 
 class Recorder:
-    """Records the calls of some modules in any thread, or of all modules that this context calls.
-
-    `names` returns the names that the block sees. Keyword arguments are read after the call. A call that Ctrl-C has
-    left counts as the one around all later calls until its module returns again. Nested optimizers are several steps.
-    """
+    """Records the calls of some modules in any thread, or of all modules that this context calls."""
 
     def __init__(
         self,
@@ -112,10 +108,10 @@ class Recorder:
 
     def end(self, namespace: Mapping[str, Any]) -> None:
         """Read the results that the block has bound to names, and forget its objects."""
+        self.gradients.end()
         for name, tensor in list(namespace.items()):
             if type(name) is str and not name.startswith("_") and is_tensor(tensor) and self._is_result(tensor):
                 self.calls[0].outputs[name] = self.tensors.value(tensor)
-        self.gradients.end()
         self.names.end(namespace)
         self.stacks.clear()
 
@@ -130,11 +126,9 @@ class Recorder:
 
     @property
     def is_full(self) -> bool:
-        """Whether recording has ended after so many calls."""
         return len(self.calls) > self.max_calls
 
     def innermost(self) -> _Open | None:
-        """Return the innermost call of this thread."""
         stack = self.stacks.get(threading.get_ident())
         return stack[-1] if stack else None
 
@@ -145,7 +139,6 @@ class Recorder:
         )
 
     def add_operator(self, call: Call) -> None:
-        """Add the call of an operator that has ended."""
         call.index, call.ended = len(self.calls), self._num_ended
         self._num_ended += 1
         self.calls.append(call)
@@ -235,14 +228,12 @@ class Recorder:
             for path, tensor in tensors:
                 self.gradients.of_value(tensor, call.outputs[path])
         if tensors and isinstance(module, (torch.nn.ReLU, torch.nn.ReLU6)):
-            call.zero_units = self.tensors.zero_units(tensors[0][1], is_row=self._is_behind_row(call))
-
-    def _is_behind_row(self, call: Call) -> bool:
-        """Return whether the input comes from a module such as Conv1d, whose channels stand before positions."""
-        maker = next((value.maker for value in call.inputs.values()), None)
-        while maker is not None and self.calls[maker].kind == records.OPERATOR:
-            maker = self.calls[maker].parent
-        return maker is not None and self.calls[maker].class_name.endswith("1d")
+            maker = next((value.maker for value in call.inputs.values()), None)
+            while maker is not None and self.calls[maker].kind == records.OPERATOR:
+                maker = self.calls[maker].parent
+            # The channels of Conv1d stand before the positions.
+            is_row = maker is not None and self.calls[maker].class_name.endswith("1d")
+            call.zero_units = self.tensors.zero_units(tensors[0][1], is_row=is_row)
 
     def _take(
         self, values: dict[str, Value], call: Call, found: Iterable[tuple[str, torch.Tensor]], maker: int | None = None
@@ -253,8 +244,13 @@ class Recorder:
                 self.tensors.keep(tensor, values[path])
 
     def _params_of(self, module: torch.nn.Module, *, has_calls: bool = True) -> dict[str, Value]:
-        """Return own parameters and buffers, and those below a module that has returned without calls inside."""
-        params = {name: self.tensors.value(tensor) for name, tensor in _parameters_in(module, has_calls=has_calls)}
+        """Return own parameters and buffers, those of lists below, and all below a module without calls inside."""
+        named = torch.nn.Module.named_parameters
+        parameters = list(named(module, recurse=False))
+        for prefix, child in module.__dict__.get("_modules", {}).items():
+            if child is not None and (not has_calls or isinstance(child, _NEVER_CALLED)):
+                parameters += named(child, prefix)
+        params = {name: self.tensors.value(tensor) for name, tensor in parameters}
         for name, tensor in module.__dict__.get("_buffers", {}).items():
             # A counter of batches is no value that a call computes with.
             if is_tensor(tensor) and (tensor.dim() or tensor.is_floating_point()):
@@ -286,12 +282,3 @@ class Recorder:
 
 def _parameters_of_step(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
     return [one for group in optimizer.param_groups for one in group["params"]]
-
-
-def _parameters_in(module: torch.nn.Module, *, has_calls: bool) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield own parameters, those of lists below, and all below a module without calls."""
-    named = torch.nn.Module.named_parameters
-    yield from named(module, recurse=False)
-    for prefix, child in module.__dict__.get("_modules", {}).items():
-        if child is not None and (not has_calls or isinstance(child, _NEVER_CALLED)):
-            yield from named(child, prefix)

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.models.names.quoted import cut
 from tensornp.passes import wording
 
 BLOCK, MODULE, OPERATOR = "block", "module", "operator"
@@ -68,11 +69,6 @@ class Figures:
         return not self.word
 
     @property
-    def has_inf(self) -> bool:
-        """Whether an end is infinite; unknown next to NaN."""
-        return self.count > 0 and (math.isinf(self.min) or math.isinf(self.max))
-
-    @property
     def is_norm_beyond(self) -> bool:
         """Whether the squares of finite numbers left the range, so that the norm is not known."""
         reach = max(abs(self.min), abs(self.max))
@@ -129,11 +125,11 @@ class Value:
 
     @property
     def is_odd(self) -> bool:
-        """Whether its values were read and are odd, see `Figures.is_odd`."""
         return self.figures is not None and self.figures.is_odd
 
     def __repr__(self) -> str:
-        return wording.value_line(self)
+        text = self.note if self.figures is None else wording.figures_text(self.figures)
+        return wording.line_of("Value", wording.shape_text(self), (self.relation,), text)
 
 
 @dataclass(slots=True, eq=False)
@@ -202,7 +198,11 @@ class Call:
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        return wording.call_line(self)
+        facts = [fact for fact in (self.phase, self.status) if fact not in (FORWARD, RETURNED)]
+        sides = [wording.shape_text(next(iter(side.values()))) for side in (self.inputs, self.outputs) if side]
+        words = [one.figures.word for one in self.outputs.values() if one.figures is not None and one.is_odd]
+        text = ", ".join((*filter(None, (" → ".join(sides),)), *words[:1]))
+        return wording.line_of("Call", self.title, (*facts, cut(self.error, 100)), text)
 
 
 @dataclass(slots=True)
@@ -219,15 +219,6 @@ class Gradient:
     held: Figures | None = None
     is_held_at_end: bool = False
     note: str = ""
-
-
-def add_gradient(target: Value | Gradient, figures: Figures, order: int) -> None:
-    """Give a value or a parameter a gradient that came, unless it had one that was not finite."""
-    if isinstance(target, Gradient):
-        if target.figures is None or target.figures.is_finite:
-            target.figures, target.order = figures, order
-    elif target.grad is None or target.grad.is_finite:
-        target.grad, target.grad_order = figures, order
 
 
 @dataclass(slots=True)
@@ -266,20 +257,8 @@ class Finding:
 class PassRecord:
     """Everything recorded of a block.
 
-    Attributes
-    ----------
-    calls : list of Call
-        The block, modules and operators in the order of their begin.
-    grads : list of Gradient
-        One per parameter of each called model that requires a gradient.
-    buffers, finals : dict of str to tuple of (int, Value)
-        Float buffers, and parameters after a step, that became non-finite by the end: the last call and the state.
-    error, causes : str, tuple of str
-        ``ValueError: …`` that ended the block, or empty; and the errors behind it.
-    scaler : tuple of (str, float) or None
-        Name and scale of an enabled gradient scaler among the names of the block.
-    notes : tuple of str
-        Facts that were not recorded, in sentences.
+    `buffers` and `finals` have the last call and the state of each buffer, and each parameter after a step, that became
+    non-finite. `causes` are the errors behind `error`; `scaler` is the name and scale of an enabled gradient scaler.
     """
 
     calls: list[Call]
@@ -303,7 +282,6 @@ class PassRecord:
 
     @cached_property
     def outermost(self) -> list[str]:
-        """Names of the modules that the block calls itself."""
         found = (one for one in self.children(self.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
         return list(dict.fromkeys(one.name for one in found))
 
@@ -317,13 +295,10 @@ class PassRecord:
         return before + 1 if before < len(self.steps) > 1 else 0
 
     def children(self, call: Call) -> list[Call]:
-        """Return the calls directly inside `call`."""
         return self._children.get(call.index, [])
 
     def modules(self) -> Iterator[Call]:
-        """Yield the calls of modules."""
         return (one for one in self.calls if one.kind == MODULE)
 
     def operators(self) -> Iterator[Call]:
-        """Yield the calls of operators."""
         return (one for one in self.calls if one.kind == OPERATOR)

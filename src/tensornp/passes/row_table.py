@@ -25,11 +25,7 @@ Row = tuple[float, float, float, float]
 
 
 class RowTable:
-    """Statistics and samples of tensors, by the number that each was given.
-
-    Nothing is read before the end, so that no device is waited for: 16 bytes a tensor stay on it, 1 KiB a sample.
-    `add` and `sample` are called `outside_modes`, with a tensor whose values can be read, and that is not complex32.
-    """
+    """Statistics (16 bytes a tensor, on its device) and samples (1 KiB) of tensors, by number."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[torch.device, torch.dtype], _Chunk] = {}
@@ -97,11 +93,9 @@ class _Chunk:
         self.sums, self.norms = (row.unbind() for row in self.wides.unbind())
 
     def take_sum(self, tensor: torch.Tensor, at: int) -> None:
-        """Read the sum of a tensor."""
         torch.sum(tensor, (), dtype=self.wide, out=self.sums[at] if self.sums else self.wides[0, at])
 
     def take_norm(self, tensor: torch.Tensor, at: int) -> None:
-        """Read the norm of a tensor."""
         cell = self.norms[at] if self.norms else self.wides[1, at]
         torch.linalg.vector_norm(tensor, dtype=self.wide, out=cell)
 

@@ -47,11 +47,9 @@ class _Memory:
 
 
 class Tensors:
-    """Everything read of tensors so far; call it `outside_modes`, so that no mode of the user sees a read.
+    """All states read so far; until the end of the block, statistics are numbers of rows of the `table`.
 
-    `values` has each state once. Until the end of the block, `figures` are row numbers of the `table`, and `sample` is
-    the number of a sample. `counts` has for each row the number of elements, how often an expanded tensor has each, and
-    whether it has sums.
+    `counts` has for each row the number of elements, how often an expanded tensor has each, and whether it has sums.
     """
 
     def __init__(self, *, sees_writes: bool = False) -> None:
@@ -67,10 +65,7 @@ class Tensors:
     def value(
         self, tensor: torch.Tensor, maker: int | None = None, *, has_sums: bool = True, has_sample: bool = False
     ) -> Value:
-        """Return the current state of a tensor; `maker` has just given it, unless the state was known before.
-
-        Operators return before torch sets `requires_grad`.
-        """
+        """Return the current state of a tensor; `maker` has just given it, unless the state was known before."""
         try:
             memory, place = self._place_of(tensor)
             version = _version_of(tensor)
@@ -83,10 +78,7 @@ class Tensors:
             return _unread(tensor, maker, error)
 
     def written(self, tensor: torch.Tensor, maker: int, *, is_counted: bool) -> Value:
-        """Return the state that an operator has just written; all earlier states of that memory are past.
-
-        Torch counts the write as the operator returns if it `is_counted`.
-        """
+        """Return the state that an operator has just written; torch counts the write later if it `is_counted`."""
         try:
             memory, place = self._place_of(tensor)
             memory.clear()
@@ -113,13 +105,6 @@ class Tensors:
             return found[1]
         return memory.last[2] if memory.last[1] == version else None
 
-    def _row_of(self, tensor: torch.Tensor) -> Any:
-        """Return the row of the elements of a tensor, also of another view of them; None if none was read."""
-        memory = self._memories.get(_key_of(tensor))
-        if memory is None or memory.last is None or memory.last[1] != _version_of(tensor):
-            return None
-        return memory.last[2].figures if _are_same_elements(memory.last[0], _strided_place(tensor)) else None
-
     def is_known(self, tensor: torch.Tensor) -> bool:
         """Return whether the memory of a tensor was seen before: a result of an operator there is a view."""
         return _key_of(tensor) in self._memories
@@ -135,11 +120,13 @@ class Tensors:
             readable, note = readable_of(tensor)
             if readable is None:
                 return None
-            row = self._row_of(tensor) if self._sees_writes and not note else None
-            if row is not None:
-                # The operator that returned it has read its extremes.
-                self.table.complete(row, readable, has_sum=False)
-                return int(row)
+            memory = self._memories.get(_key_of(tensor)) if self._sees_writes and not note else None
+            if memory is not None and memory.last is not None and memory.last[1] == _version_of(tensor):
+                row: Any = memory.last[2].figures
+                if row is not None and _are_same_elements(memory.last[0], _strided_place(tensor)):
+                    # The operator that returned it has read its extremes.
+                    self.table.complete(row, readable, has_sum=False)
+                    return int(row)
             if note == STORED and readable.numel() < tensor.numel():
                 # A sparse gradient counts as a whole, with the elements that are not stored.
                 readable = torch.cat((readable.reshape(-1), readable.new_zeros(1)))
@@ -148,10 +135,7 @@ class Tensors:
             return None
 
     def zero_units(self, tensor: torch.Tensor, *, is_row: bool) -> tuple[int, int, int] | None:
-        """Return the row of the number of units that are 0 at all positions, and how many units and positions.
-
-        Units lie on axis 1 of images, volumes, and rows of channels (`is_row`), else on the last axis.
-        """
+        """Return the row of the number of units that are 0 at all positions, and how many units and positions."""
         dim = tensor.dim()
         if dim < 2 or not is_ordinary(tensor) or not tensor.numel() or not tensor.is_floating_point():
             return None

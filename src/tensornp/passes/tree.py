@@ -27,10 +27,7 @@ FINE, PASSED_ON, TROUBLE = "fine", "passed on", "trouble"
 
 @dataclass(frozen=True, slots=True)
 class CallLine:
-    """One line of the tree: calls that are alike, and the number of module calls inside without a line.
-
-    Without `calls`, it counts more calls of the same parent.
-    """
+    """Calls that are alike, and the number of calls inside without a line (of siblings without `calls`)."""
 
     label: str
     calls: tuple[Call, ...]
@@ -96,37 +93,26 @@ class CallTree:
         return first if len(branch.entries) == 1 else len(self.calls) + first
 
     def opened(self, *, has_open_repeats: bool) -> frozenset[int]:
-        """Return the branches that are open at first: the way to trouble, then by depth while there is room.
-
-        Next to what is told, fine branches stay closed; so do recomputed ones, and those of operators alone.
-        """
+        """Return the branches that are open at first: the way to trouble, then by depth while there is room."""
         found: set[int] = set()
         num_lines, numbers = min(len(self.top), _MAX_BESIDE), count()
-        heap: list[tuple[bool, bool, int, int, Branch]] = []
-
-        def wait(branches: Iterable[Branch], level: int, *, is_repeated: bool) -> None:
-            for one in branches:
+        heap: list[tuple[bool, int, int, Branch]] = []
+        waiting: Sequence[Branch] = self.top
+        level = 0
+        while True:
+            for one in waiting:
                 if one.below and (len(one.entries) == 1 or has_open_repeats):
-                    is_calm = not self._is_loud[one.entries[0].index]
-                    heapq.heappush(heap, (is_calm, is_repeated, level, next(numbers), one))
-
-        wait(self.top, 0, is_repeated=False)
-        while heap:
-            is_calm, is_repeated, level, _, branch = heapq.heappop(heap)
-            needed = min(len(branch.below), _MAX_BESIDE)
-            if num_lines + needed > MAX_LINES or (is_calm and not self._opens_calm(branch)):
-                continue
-            found.add(self.id_of(branch))
-            num_lines += needed
-            wait(branch.below, level + 1, is_repeated=is_repeated or len(branch.entries) > 1)
-        return frozenset(found)
-
-    def _opens_calm(self, branch: Branch) -> bool:
-        call = branch.entries[0]
-        is_fine = state_of(call) == FINE and call.phase != RECOMPUTED
-        return is_fine and not self._told and self._num_inside[call.index] > 0
-
-    # --- the lines of a card
+                    heapq.heappush(heap, (not self._is_loud[one.entries[0].index], level, next(numbers), one))
+            if not heap:
+                return frozenset(found)
+            is_calm, level, _, branch = heapq.heappop(heap)
+            call, needed, waiting = branch.entries[0], min(len(branch.below), _MAX_BESIDE), []
+            # Next to an alarm, fine branches stay closed; so do recomputed ones, and those of operators alone.
+            is_closed = self._told or state_of(call) != FINE or call.phase == RECOMPUTED
+            if num_lines + needed <= MAX_LINES and not (is_calm and (is_closed or not self._num_inside[call.index])):
+                found.add(self.id_of(branch))
+                num_lines += needed
+                waiting, level = branch.below, level + 1
 
     def lines(self) -> list[CallLine]:
         """Return the lines of a card; more calls of one parent than there is room for are counted in a line."""
@@ -154,8 +140,6 @@ class CallTree:
         loud = next((i for i, one in enumerate(branches) if self._is_loud[one.entries[0].index]), 0)
         first = max(min(loud - _MAX_BESIDE // 2, len(branches) - _MAX_BESIDE), 0)
         return branches[first : first + _MAX_BESIDE]
-
-    # --- the lines of a live tree
 
     def below(self, parent: int) -> Sequence[Branch]:
         """Return the branches that open below a row, -1 for the top; repeats open into their calls."""
@@ -188,13 +172,11 @@ def _kind(call: Call) -> Hashable:
     """Return the facts that folded calls share."""
     values = (*call.inputs.items(), *call.outputs.items())
     line = call.source if call.kind == OPERATOR else None
-    facts = (call.kind, call.class_name, call.phase, call.status, call.detail, len(call.inputs), line)
-    return *facts, odd_word(call.params.values()), tuple(_facts(path, value) for path, value in values)
-
-
-def _facts(path: str, value: Value) -> Hashable:
-    words = [one.word if one is not None else None for one in (value.figures, value.grad)]
-    return path, value.shape, value.dtype, value.relation, value.note, *words
+    facts: list[Hashable] = [call.kind, call.class_name, call.phase, call.status, call.detail, len(call.inputs), line]
+    for path, value in values:
+        words = [one.word if one is not None else None for one in (value.figures, value.grad)]
+        facts += [path, value.shape, value.dtype, value.relation, value.note, *words]
+    return *facts, odd_word(call.params.values())
 
 
 def _folded(branches: Sequence[Branch]) -> list[Branch]:

@@ -11,31 +11,16 @@ from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_number, legible
 from tensornp.core.tensor.dtypes import largest, name_of
-from tensornp.models.names.quoted import cut, cut_inside
+from tensornp.models.names.quoted import cut_inside
 
 _RANGES = ("float16", "bfloat16", "float32", "float64")
-_MAX_HEAD, _MAX_TEXT, _MAX_NAMES = 160, 100, 3
+_MAX_HEAD, _MAX_NAMES = 160, 3
 
 
 def line_of(kind: str, name: str = "", facts: Iterable[str] = (), text: str = "") -> str:
     """Return the `repr` of a record: ``<Gradient head.bias: NaN>``."""
     head = ", ".join(filter(None, (f"{kind} {cut_inside(name, _MAX_HEAD)}".strip(), *facts)))
     return f"<{head}: {legible(text)}>" if text else f"<{head}>"
-
-
-def call_line(call: Any) -> str:
-    """Return a call with its first shapes: ``<Call fc (Linear): (2, 8) float32 → (2, 3) float32, NaN>``."""
-    facts = [fact for fact in (call.phase, call.status) if fact not in ("forward", "returned")]
-    sides = [shape_text(next(iter(side.values()))) for side in (call.inputs, call.outputs) if side]
-    word = next((one.figures.word for one in call.outputs.values() if one.is_odd), "")
-    text = ", ".join(filter(None, (" → ".join(sides), word)))
-    return line_of("Call", call.title, (*facts, cut(call.error, _MAX_TEXT)), text)
-
-
-def value_line(value: Any) -> str:
-    """Return a value with its statistics: ``<Value (2, 8) float32: −1.5 … 2, norm 3>``."""
-    text = value.note if value.figures is None else figures_text(value.figures)
-    return line_of("Value", shape_text(value), (value.relation,), text)
 
 
 def shape_text(value: Any) -> str:
@@ -97,7 +82,8 @@ def range_left(output: Any, inputs: Iterable[Any], name: str) -> str:
     """Return that a result left the range of its dtype; empty if its finite inputs do not tell so."""
     known = [one.figures for one in inputs if one.figures is not None and one.figures.count and one.figures.is_finite]
     dtype = name_of(output.dtype)
-    if output.figures is None or not output.figures.has_inf or dtype not in _RANGES or not known:
+    has_inf = output.figures is not None and output.figures.word in ("Inf", "−Inf")
+    if not has_inf or dtype not in _RANGES or not known:
         return ""
     limit, reach = largest(dtype), max(abs(end) for one in known for end in (one.min, one.max))
     if dtype != "float16" and reach * reach <= limit:
@@ -111,5 +97,4 @@ def listed(names: Sequence[str]) -> str:
 
 
 def at(source: Any) -> str:
-    """Return a line behind a comma; empty if it is unknown."""
     return f", {source}" if source is not None else ""

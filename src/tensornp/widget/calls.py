@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +58,7 @@ _LEAST_PX = {rows.CALL: 0, rows.SHAPES: 450, rows.NORM: 0}
 
 
 class LiveCalls(Tree):
-    """The rows of a pass.
-
-    `alarms` maps the index of a call to a text, and `code` is the expression of the pass.
-    """
+    """The rows of a pass, with alarms by the index of their call; `code` is the expression of the pass."""
 
     sortable = tuple(_ORDERS)
 
@@ -77,7 +75,6 @@ class LiveCalls(Tree):
         self._headings = [heading for heading in rows.HEADINGS if is_told.get(heading, True)]
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
-        """Return the columns, gradients if some came, and dtypes if there are several."""
         return [
             TreeColumn(
                 heading,
@@ -92,7 +89,6 @@ class LiveCalls(Tree):
         ]
 
     def below(self, parent: int, asked: Asked) -> Sequence[Branch]:
-        """Return the branches below one; repeats open into their calls."""
         return self._tree.below(parent)
 
     def listed(self, asked: Asked) -> list[Branch]:
@@ -101,17 +97,14 @@ class LiveCalls(Tree):
         if asked.search:
             calls = [calls[i] for i in searched(asked.search, self._titles)]
         if asked.sort:
-            keys = {call.index: _ORDERS[asked.sort](call) for call in calls}
-            known = [call for call in calls if keys[call.index] is not None]
+            keys = [(call, _ORDERS[asked.sort](call)) for call in calls]
+            known = [(math.isnan(key), key, call) for call, key in keys if key is not None]
             # NaN is greater than all numbers.
-            known.sort(
-                key=lambda call: (keys[call.index] != keys[call.index], keys[call.index]), reverse=asked.descending
-            )
-            calls = [*known, *(call for call in calls if keys[call.index] is None)]
+            known.sort(key=lambda one: one[:2], reverse=asked.descending)
+            calls = [*(one[2] for one in known), *(call for call, key in keys if key is None)]
         return [Branch(call.title, (call,)) for call in calls]
 
     def id_of(self, item: Branch) -> int:
-        """Return the id of a branch."""
         return self._tree.id_of(item)
 
     def path(self, number: int) -> frozenset[int]:
@@ -121,17 +114,15 @@ class LiveCalls(Tree):
         return self._tree.around(number) | {number}
 
     def facts(self, asked: Asked) -> dict[str, Any]:
-        """Return facts about all rows."""
         total = len(self.listed(asked)) if asked.is_list else len(self._titles)
+        is_words = asked.search and not is_expression(asked.search)
+        nothing = none_fits(asked.search, self._titles) if is_words else "no call fits"
         return {
-            "nothing": "" if total else self._nothing(asked.search),
+            "nothing": "" if total else nothing,
             "text": f"{total:,} of {counted(len(self._titles), 'call')}" if asked.is_list else "",
             "code": "" if asked.is_list else self._code,
             "choices": [],
         }
-
-    def _nothing(self, search: str) -> str:
-        return none_fits(search, self._titles) if search and not is_expression(search) else "no call fits"
 
     def row(self, item: Branch, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
         """Return the row of calls that are alike, or of one."""
@@ -161,11 +152,7 @@ _MAX_LABEL = 100
 
 
 class CallsWidget(LivePart):
-    """The calls of a finished pass, which dock into the static tree of class `anchor`.
-
-    Holds the pass, also copies that it kept, until the cell runs again. `opened` is its expression, empty if there is
-    none.
-    """
+    """The calls of a finished pass, held until the cell runs again; `opened` is its expression, or empty."""
 
     _esm = module("calls")
     _css = stylesheet("tree", "navigator", "calls")
@@ -213,17 +200,15 @@ class CallsWidget(LivePart):
         return self._run._record.calls[index]
 
     def _code(self, call: Call) -> str:
-        """Return the expression of a call, empty if none reaches the pass."""
         if not self._opened:
             return ""
         is_first = bool(call.name) and call.name != call.code and self._run.find(call.name)[:1] == [call]
         return f"{self._opened}[{call.name!r}]" if is_first else f"{self._opened}[{call.index}]"
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the HTML of one call."""
         call = self._call(request)
-        html = panel_html(call, self._run._record)
-        return {"type": "call", "name": call.title, "code": self._code(call), "html": html}
+        code, html = self._code(call), panel_html(call, self._run._record)
+        return {"type": "call", "name": call.title, "code": code, "html": html}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the message that opens the window on a kept value."""

@@ -27,13 +27,11 @@ _NOUNS = {"inputs": "input", "outputs": "output", "params": ""}
 
 
 def finding_document(finding: Finding) -> Document:
-    """Return the fact, its line, and the expression of its call."""
     index = f"its call is run[{finding.call}]" if finding.call is not None else ""
     return Document((*verdict_parts(finding), Lines((index,))))
 
 
 def call_document(call: Call) -> Document:
-    """Return the title of a call over its values."""
     title = cut(call.title, MAX_TOLD)
     heading = Both(title, f'<div style="{HEADING}"><b>{name_html(title)}</b></div>')
     return Document((heading, *_parts(call, None)))
@@ -49,21 +47,16 @@ def values_of(call: Call) -> list[tuple[str, str, Value]]:
     return [(kind, path, value) for kind in _NOUNS for path, value in getattr(call, kind).items()]
 
 
-def keep_command(call: Call) -> str:
-    """Return the magic that copies all elements of a call, if it has samples alone."""
-    values = call.outputs.values()
-    is_sampled = any(one.figures and 0 < len(one.sample) < one.figures.count and one.tensor is None for one in values)
-    return f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain(call.name) else ""
-
-
 def _parts(call: Call, record: PassRecord | None) -> tuple[Alarm | Both | Lines, ...]:
     ended = cut(f"{call.status} {call.error}".strip(), MAX_TOLD) if call.status != RETURNED else ""
     end = Alarm(ended) if call.status == RAISED else Lines((ended,))
     table, common = without_common(Table(_HEADINGS, tuple(_rows(call, record))), ("dtype",))
     facts = [*_facts(call, record), *(f"all {dtype}" for dtype in common)]
-    notes = Lines((keep_command(call),))
+    outputs = call.outputs.values()
+    is_sampled = any(one.figures and 0 < len(one.sample) < one.figures.count and one.tensor is None for one in outputs)
+    keep = f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain(call.name) else ""
     values = fitted(without_empty(table, _ALWAYS), _SAMPLE)
-    return end, source_part(call.source), Lines((" · ".join(filter(None, facts)),)), values, notes
+    return end, source_part(call.source), Lines((" · ".join(filter(None, facts)),)), values, Lines((keep,))
 
 
 def _facts(call: Call, record: PassRecord | None) -> Iterator[str]:
@@ -87,7 +80,12 @@ def _rows(call: Call, record: PassRecord | None) -> Iterator[TableRow]:
             if record is not None and value.tensor is not None:
                 name = _link(name, "kept", number + i, "Walk through the values")
             grad = value.grad or (grads.get(f"{call.name}.{path}".lstrip(".")) if kind == "params" else None)
-            maker = _maker(value.maker if value.maker != call.index else None, record)
+            maker = ""
+            if value.maker is not None and value.maker != call.index:
+                maker = f"call {value.maker:,}"
+                if record is not None:
+                    title = cut_inside(record.calls[value.maker].title, _MAX_CELL)
+                    maker = _link(title, "to", value.maker, "Show this call")
             yield _row(name, value, grad, maker, begins_group=number > 0 == i)
         if len(values) > _MAX_VALUES:
             yield TableRow((f"… {counted(len(values) - _MAX_VALUES, 'more value')}",), is_quiet=True)
@@ -97,6 +95,7 @@ def _rows(call: Call, record: PassRecord | None) -> Iterator[TableRow]:
 def _row(name: str, value: Value, grad: Figures | None, maker: str, *, begins_group: bool) -> TableRow:
     figures = [value.figures] if value.figures is not None and value.figures.count else []
     is_finite = bool(figures) and figures[0].is_finite
+    marks = value.relation if value.relation != NEW else "", value.note, "kept" if value.tensor is not None else ""
     cells = (
         name,
         cut(sizes_text(value.shape), MAX_INSIDE),
@@ -107,26 +106,12 @@ def _row(name: str, value: Value, grad: Figures | None, maker: str, *, begins_gr
         at_a_glance(figures[0].mean) if is_finite and figures[0].mean == figures[0].mean else "",
         greatest_norm(figures) if is_finite else "",
         greatest_norm([grad]) if grad is not None else "",
-        cut(", ".join(filter(None, _marks(value))), MAX_TOLD),
+        cut(", ".join(filter(None, marks)), MAX_TOLD),
     )
     return TableRow(cells, alarm=odd_word([value]), begins_group=begins_group)
-
-
-def _maker(index: int | None, record: PassRecord | None) -> str:
-    if index is None:
-        return ""
-    if record is None:
-        return f"call {index:,}"
-    return _link(cut_inside(record.calls[index].title, _MAX_CELL), "to", index, "Show this call")
 
 
 def _link(text: str, kind: str, number: int, title: str) -> Drawn:
     """Return a cell that is a button of the live panel."""
     attributes = f'type="button" class="tensornp-copy tensornp-link" data-{kind}="{number}" title="{title}"'
     return Drawn(text, f"<button {attributes}>{escape(text)}</button>")
-
-
-def _marks(value: Value) -> Iterator[str]:
-    yield value.relation if value.relation != NEW else ""
-    yield value.note
-    yield "kept" if value.tensor is not None else ""

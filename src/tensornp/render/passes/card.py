@@ -52,8 +52,13 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
     if worst is not None:
         others.remove(worst)
         verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
-    table, common = tree_table(record, alarms_of(findings))
-    totals = " · ".join(filter(None, (title_of(record), *_totals(record), *common)))
+    alarms = alarms_of(findings)
+    tree = CallTree(record, alarms).lines()
+    rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in tree]
+    table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
+    table = without_empty(table, (CALL, SHAPES))
+    facts = (title_of(record), *_totals(record), *(f"outputs are {dtype}" for dtype in common))
+    totals = " · ".join(filter(None, facts))
     lines = Lines((*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals))
     return Document((*verdict, lines, Group("tensornp-static", (fitted(table, SAMPLE),)), notes))
 
@@ -86,7 +91,6 @@ def next_command(record: PassRecord, finding: Finding) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name of a module is a word of a magic."""
     return name.isascii() and name.replace(".", "").replace("_", "").isalnum()
 
 
@@ -123,26 +127,13 @@ def fitted(table: Table, picture: str) -> Both:
     return Both(text, table_html(table))
 
 
-def link_html(text: str, call: int) -> str:
-    """Return a text that a live tree turns into a link to a call."""
-    return f'<span class="tensornp-to-{call}">{escape(text)}</span>'
-
-
-def tree_table(record: PassRecord, alarms: dict[int, str]) -> tuple[Table, list[str]]:
-    """Return the tree as a table, and the facts that all of its rows share."""
-    lines = CallTree(record, alarms).lines()
-    rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in lines]
-    table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
-    return without_empty(table, (CALL, SHAPES)), [f"outputs are {dtype}" for dtype in common]
-
-
 def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
-    """Turn the title of a call in a text into a link, else the whole text."""
+    """Mark the title of a call in a text, or the whole text, for the live tree to turn into a link."""
     if record is None or call is None:
         return text
     title = cut(record.calls[call].title, MAX_SHOWN)
     before, name, after = text.partition(title) if title in text else ("", text, "")
-    return Drawn(text, escape(before) + link_html(name, call) + escape(after))
+    return Drawn(text, f'{escape(before)}<span class="tensornp-to-{call}">{escape(name)}</span>{escape(after)}')
 
 
 def _calm(record: PassRecord) -> str:

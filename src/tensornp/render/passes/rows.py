@@ -41,29 +41,20 @@ def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
     is_quiet = state_of(first) == PASSED_ON and not alarm
     label, beside = cut_inside(line.label, MAX_INSIDE), beside_of(line, record)
     quiet = f' <span style="{"" if is_quiet else QUIET}">{escape(beside)}</span>' if beside else ""
-    cells = cells_of(line)
-    cells |= {
+    outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
+    figures = [one.figures for one in outputs if one.figures is not None]
+    cells = {
         CALL: Drawn(f"{label} {beside}".strip(), escape(label) + quiet),
-        SAMPLE: sample_cell(*samples_of(line)),
-        MARKS: marks_of(line, record, alarm),
+        SHAPES: shapes(first),
+        DTYPE: cut(outputs[0].dtype, _MAX_CLASS) if outputs else "",
+        SAMPLE: sample_cell(figures, [one.sample for one in outputs]),
+        EXTREMES: extremes(figures),
+        NORM: greatest_norm(figures),
+        GRAD: greatest_norm([one for call in line.calls if (one := gradient_of(call)) is not None]),
+        MARKS: cut(", ".join(filter(None, _marks(line, record, alarm))), _MAX_TEXT),
     }
     cells_in_order = tuple(cells[heading] for heading in HEADINGS)
-    has_facts = any(call.outputs for call in line.calls)
-    return TableRow(cells_in_order, has_facts=has_facts, alarm=alarm, level=line.level, is_quiet=is_quiet)
-
-
-def cells_of(line: CallLine) -> dict[str, str]:
-    """Return the texts of a line by heading: shapes, dtype, extremes and norms."""
-    given, _ = samples_of(line)
-    output = main_value(line.calls[0].outputs)
-    back = [one for call in line.calls if (one := gradient_of(call)) is not None]
-    return {
-        SHAPES: shapes(line.calls[0]),
-        DTYPE: cut(output.dtype, _MAX_CLASS) if output is not None else "",
-        EXTREMES: extremes(given),
-        NORM: greatest_norm(given),
-        GRAD: greatest_norm(back),
-    }
+    return TableRow(cells_in_order, has_facts=bool(outputs), alarm=alarm, level=line.level, is_quiet=is_quiet)
 
 
 def beside_of(line: CallLine, record: PassRecord) -> str:
@@ -84,9 +75,6 @@ def _steps_text(line: CallLine, record: PassRecord) -> str:
         return ""
     ranges = cut_inside(", ".join(number_ranges(steps)).replace("..", " to "), _MAX_CLASS)
     return f"{'step' if len(steps) == 1 else 'steps'} {ranges}{' and after' if len(steps) < len(numbers) else ''}"
-
-
-# --- cells
 
 
 def main_value(values: Mapping[str, Value]) -> Value | None:
@@ -145,42 +133,22 @@ def greatest_norm(figures: Iterable[Figures]) -> str:
     return ("≤" if len(set(map(at_a_glance, norms))) > 1 else "") + at_a_glance(max(norms))
 
 
-def samples_of(line: CallLine) -> tuple[list[Figures], list[Sequence[float]]]:
-    """Return the statistics and samples of what the calls of a line returned."""
-    outputs = [value for call in line.calls if (value := main_value(call.outputs)) is not None]
-    return [one.figures for one in outputs if one.figures is not None], [one.sample for one in outputs]
-
-
 def sample_cell(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) -> str:
-    """Return a histogram as block characters and as a picture; empty for few or equal values."""
-    histogram = histogram_of(figures, samples)
-    if histogram is None:
+    """Return a histogram of samples as block characters and as a picture; empty for few or equal values."""
+    values = [value for sample in samples[:: math.ceil(len(samples) / _MAX_SAMPLES) or 1] for value in sample]
+    low, high = min((one.min for one in figures), default=math.nan), max((one.max for one in figures), default=math.nan)
+    if len(values) < _FEW or not low < high or not math.isfinite(high - low):
         return ""
+    num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
+    counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
+    histogram = Histogram(counts, edges, f"sample of {len(values):,}")
     text = sparkline_text(histogram.cells(_NUM_BARS).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
     png = histogram_png(histogram, _WIDTH, _HEIGHT)
     return Drawn(text, img_html(png, histogram_alt(histogram), _WIDTH, _HEIGHT))
 
 
-def histogram_of(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) -> Histogram | None:
-    """Return the histogram of samples between the extremes; None for few or equal values."""
-    values = [value for sample in samples[:: math.ceil(len(samples) / _MAX_SAMPLES) or 1] for value in sample]
-    low, high = min((one.min for one in figures), default=math.nan), max((one.max for one in figures), default=math.nan)
-    if len(values) < _FEW or not low < high or not math.isfinite(high - low):
-        return None
-    num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
-    counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
-    return Histogram(counts, edges, f"sample of {len(values):,}")
-
-
-# --- marks
-
-
-def marks_of(line: CallLine, record: PassRecord, alarm: str) -> str:
-    """Return the marks of calls that are alike, without those that the alarm has."""
-    return cut(", ".join(filter(None, _marks(line, record, alarm))), _MAX_TEXT)
-
-
 def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:
+    """Yield the marks of calls that are alike, without those that the alarm has."""
     call = line.calls[0]
     num_calls = _num_calls(line, record)
     is_once_a_step = num_calls == len({record.step_of(one) for one in line.calls})
@@ -194,7 +162,8 @@ def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:
     taken, given = main_value(call.inputs), main_value(call.outputs)
     # With operators, a relation is that of the operator inside.
     yield given.relation if given is not None and given.relation != NEW and given.maker in (None, call.index) else ""
-    yield _cast(taken, given)
+    dtypes = [one.dtype for one in (taken, given) if one is not None and "float" in one.dtype]
+    yield " → ".join(dtypes) if len(set(dtypes)) == 2 else ""
     yield PASSED_ON if state_of(call) == PASSED_ON and not alarm else ""
     yield f"{call.asked_for} was asked for" if call.asked_for else ""
     yield call.detail
@@ -210,8 +179,3 @@ def _num_calls(line: CallLine, record: PassRecord) -> int:
         return len(line.calls) // len(parents)
     of_each, of_parents = (len(some) // len({call.name for call in some}) for some in (line.calls, parents))
     return of_each // of_parents
-
-
-def _cast(taken: Value | None, given: Value | None) -> str:
-    dtypes = [one.dtype for one in (taken, given) if one is not None and "float" in one.dtype]
-    return " → ".join(dtypes) if len(set(dtypes)) == 2 else ""
