@@ -41,7 +41,7 @@ class Known:
 
 
 class Names:
-    """The modules of a block; a module that is not registered gets its class as name, ``layers.0.(Linear)``."""
+    """The modules of a block; one that is not registered gets its class as name, ``layers.0.(Linear)``."""
 
     def __init__(self, namespace: Callable[[], Mapping[str, Any]], only: str | None, keep: str | None) -> None:
         self.roots: list[Root] = []

@@ -59,7 +59,7 @@ class _Kind:
 
 
 class OperatorMode(TorchDispatchMode):
-    """The mode that reports the operators of its thread; compiled code is seen as the operators that it calls."""
+    """The mode that reports the operators of its thread; compiled code is seen as its operators."""
 
     supports_higher_order_operators = True
 

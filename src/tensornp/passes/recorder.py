@@ -244,7 +244,7 @@ class Recorder:
                 self.tensors.keep(tensor, values[path])
 
     def _params_of(self, module: torch.nn.Module, *, has_calls: bool = True) -> dict[str, Value]:
-        """Return own parameters and buffers, those of lists below, and all below a module without calls inside."""
+        """Return own parameters and buffers, those of lists below, and all below if no call is inside."""
         named = torch.nn.Module.named_parameters
         parameters = list(named(module, recurse=False))
         for prefix, child in module.__dict__.get("_modules", {}).items():
