@@ -14,6 +14,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
+from tensornp.passes.readable import is_ordinary
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import RAISED, RETURNED, Figures, Gradient, PassRecord, SourceLine, Value
 from tensornp.passes.row_table import Row
@@ -56,9 +57,14 @@ def _at_end(recorder: Recorder, table: str) -> list[tuple[Known, str, Value]]:
     found = []
     for known in recorder.names.called():
         for name, tensor in getattr(known.reference(), "__dict__", {}).get(table, {}).items():
-            if tensor is not None and tensor.is_floating_point():
-                recorder.tensors.forget([tensor] if table == "_buffers" else [])
-                found.append((known, name, recorder.tensors.value(tensor, has_sums=False)))
+            if tensor is None or not tensor.is_floating_point():
+                continue
+            if table == "_buffers":
+                recorder.tensors.forget([tensor])
+            elif is_ordinary(tensor) and math.isfinite(tensor.sum()):
+                # Most are, and a sum is the cheapest read.
+                continue
+            found.append((known, name, recorder.tensors.value(tensor, has_sums=False)))
     return found
 
 
