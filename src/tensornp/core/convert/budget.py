@@ -17,10 +17,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 class Budget:
-    """Counts the bytes of new arrays against `max_nbytes`, or against free memory if that is None.
-
-    `cure` is the advice of the error.
-    """
+    """Counts the bytes of new arrays against `max_nbytes`, or against free memory if that is None."""
 
     def __init__(self, max_nbytes: int | None, cure: str = "slice the tensor first") -> None:
         if max_nbytes is not None and (not isinstance(max_nbytes, (int, np.integer)) or max_nbytes < 0):

@@ -80,7 +80,6 @@ class ConversionPlan:
 
     @property
     def mode(self) -> str:
-        """The mode of the array: view, share or copy."""
         if not self.shares_memory:
             return "copy"
         return "share" if self.writeable else "view"

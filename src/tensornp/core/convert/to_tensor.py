@@ -101,10 +101,7 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
-    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor.
-
-    Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
-    """
+    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor."""
     if issubclass(type(array), np.ma.MaskedArray):
         return _masked_tensor(array, copy, device)
     return _tensor_of(np.asarray(array), copy, device)

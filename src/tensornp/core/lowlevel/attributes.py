@@ -35,7 +35,6 @@ def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
 
 
 def has_attributes(cls: type) -> bool:
-    """Return whether instances of `cls` may have attributes of their own."""
     return bool(_descriptors_of(cls))
 
 
@@ -58,7 +57,6 @@ def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
 
 
 def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
-    """Return whether the type of `obj` is an array class."""
     return issubclass(type(obj), np.ndarray)
 
 

@@ -6,22 +6,17 @@ from typing import Any
 
 
 def mime_of(record: Any) -> tuple[str, str]:
-    """Return MIME type and HTML of a record, as its `_mime_` for marimo."""
     import tensornp
 
     return tensornp._mime_of(record)
 
 
 def html_of(record: Any) -> str:
-    """Return the HTML of a record, as its `_repr_html_` for Jupyter and sphinx-gallery."""
     return mime_of(record)[1]
 
 
 def pretty(record: Any, printer: Any, cycle: bool) -> None:
-    """Print a record line by line, as its `_repr_pretty_`.
-
-    A newline in a text would not be counted.
-    """
+    """Print a record line by line, as its `_repr_pretty_`."""
     for i, line in enumerate(str(record).split("\n")):
         if i:
             printer.break_()

@@ -46,7 +46,6 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_ordinal(number: int) -> str:
-    """Return an ordinal number: ``1st``, ``2nd``, ``3rd``, ``11th``."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number:,}{ending}"
 

@@ -28,15 +28,12 @@ class _Cells:
         self._running: Counter[int] = Counter()
 
     def begin(self, *_: Any) -> None:
-        """Note that a cell begins in this thread."""
         self._running[threading.get_ident()] += 1
 
     def end(self, *_: Any) -> None:
-        """Note that a cell of this thread has ended."""
         self._running[threading.get_ident()] -= 1
 
     def run_in(self, ident: int | None) -> bool:
-        """Return whether a cell runs in the thread `ident`."""
         return ident is not None and self._running[ident] > 0
 
 
@@ -44,10 +41,7 @@ cells = _Cells()
 
 
 def carried_out(work: Callable[[_T], _R], tasks: Iterable[_T], num_threads: int) -> Generator[_R, None, None]:
-    """Yield the result of each task in order; at most two tasks per thread are under way.
-
-    An error, or closing the generator, cancels the tasks that have not begun.
-    """
+    """Yield the result of each task in order; at most two tasks per thread are under way."""
     pool = ThreadPoolExecutor(num_threads)
     waiting: deque[Future[_R]] = deque()
     try:

@@ -55,7 +55,6 @@ def without_dispatch_classes() -> Any:
 
 
 def has_dispatch_mode() -> bool:
-    """Return whether a dispatch mode is active."""
     return bool(_len_torch_dispatch_stack() or _len_torch_dispatch_stack_pre_dispatch())
 
 
@@ -75,7 +74,6 @@ def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
 
 
 def is_mkldnn(layout: torch.layout) -> bool:
-    """Return whether `layout` is the opaque one of oneDNN, which has no public name."""
     return str(layout) == "torch._mkldnn"
 
 
@@ -134,7 +132,6 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
 
 
 def split_factor_of(placement: Any) -> int:
-    """Return the number of pieces of a strided placement; 1 for others."""
     return int(getattr(placement, "split_factor", 1))
 
 
@@ -145,12 +142,10 @@ def shard_order_of(dtensor: Any) -> list[int] | None:
 
 
 def is_scripted_table(table: Any) -> bool:
-    """Return whether `table` holds the members of a module of `torch.jit.script`."""
     return isinstance(table, _scripted_table)
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
-    """Set the number of counted writes of a tensor and its views."""
     torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
 
 
@@ -165,7 +160,6 @@ def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
 
 
 def is_module(obj: Any) -> bool:
-    """Return whether `obj` is a module, with or without tensors."""
     return issubclass(type(obj), torch.nn.Module)
 
 

@@ -184,10 +184,7 @@ def find_aliases(
     seen: SeenAliases | None = None,
     unguarded: Unguarded | None = None,
 ) -> tuple[list[Aliases], Search]:
-    """Return the aliases of each of `objs`, and the search that found all.
-
-    `seen` knows the former aliases of the first of `objs`, and takes those of now. `unguarded` is as in `search`.
-    """
+    """Return the aliases of each of `objs`, and the search that found all."""
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
 

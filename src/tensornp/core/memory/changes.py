@@ -30,10 +30,7 @@ NUM_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The fingerprints of the blocks of a tensor, in the order of indices, of 64 bits each.
-
-    `one_in` is 1 if every byte was read; n if about one byte of n.
-    """
+    """The fingerprints of the blocks of a tensor, in the order of indices, of 64 bits each."""
 
     blocks: tuple[int, ...]
     one_in: int = 1
@@ -260,10 +257,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One tensor or array and its change; `size` is the largest absolute difference, or 0.
-
-    `is_count` marks a single integer, such as the step count of a batch norm. `alarm` are new non-finite values.
-    """
+    """One tensor or array and its change; `size` is the largest absolute difference, or 0."""
 
     name: str
     parts: tuple[str, ...]

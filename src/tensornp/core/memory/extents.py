@@ -158,8 +158,7 @@ class Piece(NamedTuple):
 def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
     """Return the elements and the bytes of pieces that may lie over each other.
 
-    Bytes of several pieces without gaps count once. A piece with gaps, such as a column, counts in full unless it lies
-    in one without: two of them may be columns side by side.
+    A piece with gaps, such as a column, counts in full unless it lies in one without: two may be side by side.
     """
     elements = nbytes = 0
     covered: dict[str, list[tuple[int, int]]] = {}

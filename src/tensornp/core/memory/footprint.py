@@ -25,10 +25,7 @@ storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untype
 
 
 def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
-    """Return the places of the elements, and the addresses of the storages or of the buffer around them.
-
-    A tensor that consists of several has several of both.
-    """
+    """Return the places of the elements, and the addresses of the storages or of the buffer around them."""
     held = _held_by(obj)
     if held is None:
         return (), []
@@ -49,7 +46,6 @@ def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
 
 
 def spans_of(obj: Any) -> list[Span]:
-    """Return the addresses of the storages of a tensor, or of the buffer of an array."""
     return footprint_of(obj)[1]
 
 
@@ -59,7 +55,6 @@ def extents_of(obj: Any) -> tuple[Extent, ...]:
 
 
 def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
-    """Return whether storages or buffers have a byte in common."""
     return any(
         device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in others
     )
@@ -71,10 +66,7 @@ def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def check_parts(tensor: torch.Tensor) -> None:
-    """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash.
-
-    Call it `outside_modes`.
-    """
+    """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
     for part, _ in parts_of(tensor, has_all=True):
         if not is_held(part):
             raise NotReadError("its memory was freed, and cannot be read")
@@ -112,10 +104,7 @@ class Origin(NamedTuple):
 
 
 def array_over(obj: Any) -> np.ndarray[Any, Any]:
-    """Return `obj` if it is an array, else an array over a memoryview, bytearray, array.array or mmap.
-
-    Raises ValueError for a released memoryview.
-    """
+    """Return `obj` if it is an array, else an array over a memoryview, bytearray, array.array or mmap."""
     if is_array(obj):
         return obj
     view = obj if isinstance(obj, memoryview) else memoryview(obj)

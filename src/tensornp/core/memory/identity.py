@@ -25,10 +25,7 @@ _requires_grad: Any = torch.Tensor.requires_grad
 
 
 class TensorReference:
-    """Recognizes a tensor, and keeps neither it nor its memory alive.
-
-    `id` is the identity of the Python object; once the tensor is gone, another one may have it.
-    """
+    """Recognizes a tensor, and keeps neither it nor its memory alive."""
 
     __slots__ = ("_counter", "_requires_grad", "_storages", "id")
 
@@ -41,7 +38,6 @@ class TensorReference:
 
     @property
     def storages(self) -> frozenset[int]:
-        """The identities of its storages."""
         return frozenset([storage.cdata for storage in self._storages])
 
     @property

@@ -39,10 +39,7 @@ class Group:
 
 
 class Survey:
-    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
-
-    `stopped` says where the search ended, or is empty. Unless it `has_all_names`, nothing is known to have no name.
-    """
+    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it."""
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
         """Search each for `max_seconds`."""
@@ -75,7 +72,6 @@ class Survey:
         return visit
 
     def name(self, found: Found) -> str:
-        """Return the expression of a user."""
         return expression_of(found.path, self._keys)
 
     def unnamed(self) -> list[Group]:

@@ -33,10 +33,7 @@ Visit = Callable[[Any, Kind, Path], object]
 class Search:
     """One search of a namespace and its result; the constructor searches.
 
-    Calls `visit` with each tensor and array. Names at hand come first, then what they hold, level by level and in
-    turns. The search stops after `max_seconds` of this thread's own time, with the time of `visit`. Containers in
-    `besides` are skipped. `num_names` objects were looked at; `is_complete` says whether these were all. `tracked` are
-    the tensors that autograd has computed.
+    Names at hand come first, then what they hold, level by level and in turns, for `max_seconds` of this thread's time.
     """
 
     def __init__(
