@@ -60,7 +60,6 @@ def no_data_text(info: TensorInfo) -> str:
 
 
 def _shard_text(info: TensorInfo) -> str:
-    """Return the part of a DTensor on this rank, and its bytes."""
     said = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
     return f"{info.shard}, {said}" if info.shard is not None else said
 
@@ -88,7 +87,6 @@ ASKED_FOR = "copy: asked for"
 
 
 def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
-    """Return in one sentence why the array shares memory, or not."""
     if not info.numel:
         return "empty: there is nothing to share or to copy"
     if not shares:
@@ -101,7 +99,6 @@ def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle
 def warning_texts(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
 ) -> tuple[str, ...]:
-    """Return sentences about later surprises."""
     warnings = []
     if info._has_tangent:
         warnings.append("the tangent of forward-mode differentiation is not part of the array")
@@ -169,7 +166,6 @@ def code_text(
 
 
 def holder_code(info: TensorInfo, inner: str) -> str:
-    """Return the code of a wrapping tensor around the code of its inner one."""
     host = ".cpu()" if info.device.type != "cpu" else ""
     dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
     return info.kind.code.format(inner=inner, host=host, dense=dense)

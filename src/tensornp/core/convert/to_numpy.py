@@ -138,7 +138,6 @@ def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np
 
 
 def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: str | None) -> int:
-    """Return the bytes of new memory for the array of a weight."""
     values = weight._values() if shard is None else weight._values_here()
     if is_tensor_like(values):
         return plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied

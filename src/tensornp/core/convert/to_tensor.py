@@ -72,7 +72,6 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
 
 
 def holds_arrays(container: Any) -> bool:
-    """Return whether a container holds anything that `to_tensor` converts."""
     found: list[Any] = []
     map_leaves(found.append, container, leaf_type=ArrayLike)
     return bool(found)
@@ -101,10 +100,7 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
-    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor.
-
-    Shares memory where that is possible unless `copy` is True, copies where not unless it is False.
-    """
+    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor."""
     if issubclass(type(array), np.ma.MaskedArray):
         return _masked_tensor(array, copy, device)
     return _tensor_of(np.asarray(array), copy, device)

@@ -18,10 +18,7 @@ _Made = TypeVar("_Made")
 
 
 def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
-    """Return the result of `way`, or of the first of the `simpler` ways that works.
-
-    The last of them must not raise. `what` names the failed view in the log; each place in the source is logged once.
-    """
+    """Return the first result of some functions that do not raise; log each failure once."""
     try:
         return way()
     except Exception as error:

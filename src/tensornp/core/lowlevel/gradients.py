@@ -49,11 +49,7 @@ grad_in_hook: Callable[[torch.Tensor], torch.Tensor | None] = _grad.__get__
 
 
 def backward_runs_elsewhere() -> bool:
-    """Return whether another thread runs a backward or `zero_grad`; reading `.grad` then crashes.
-
-    The answer holds until this thread gives up the interpreter lock: `sleep` has just taken it again, and no other
-    thread gets it within the switch interval.
-    """
+    """Return whether another thread runs a backward; reading `.grad` beside it would crash (a few µs)."""
     if len(_frames()) == 1:
         return False
     time.sleep(0)

@@ -18,10 +18,7 @@ def html_of(record: Any) -> str:
 
 
 def pretty(record: Any, printer: Any, cycle: bool) -> None:
-    """Print a record line by line, as its `_repr_pretty_`.
-
-    A newline in a text would not be counted.
-    """
+    """Print a record as a block below its card, as its `_repr_pretty_` for IPython."""
     for i, line in enumerate(str(record).split("\n")):
         if i:
             printer.break_()

@@ -22,21 +22,16 @@ def num_cores() -> int:
 
 
 class _Cells:
-    """Counts the running cells of each thread."""
-
     def __init__(self) -> None:
         self._running: Counter[int] = Counter()
 
     def begin(self, *_: Any) -> None:
-        """Note that a cell begins in this thread."""
         self._running[threading.get_ident()] += 1
 
     def end(self, *_: Any) -> None:
-        """Note that a cell of this thread has ended."""
         self._running[threading.get_ident()] -= 1
 
     def run_in(self, ident: int | None) -> bool:
-        """Return whether a cell runs in the thread `ident`."""
         return ident is not None and self._running[ident] > 0
 
 
@@ -44,10 +39,7 @@ cells = _Cells()
 
 
 def carried_out(work: Callable[[_T], _R], tasks: Iterable[_T], num_threads: int) -> Generator[_R, None, None]:
-    """Yield the result of each task in order; at most two tasks per thread are under way.
-
-    An error, or closing the generator, cancels the tasks that have not begun.
-    """
+    """Yield the result of each task in order; an error, or closing it, cancels those that have not begun."""
     pool = ThreadPoolExecutor(num_threads)
     waiting: deque[Future[_R]] = deque()
     try:

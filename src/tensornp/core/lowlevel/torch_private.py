@@ -55,7 +55,6 @@ def without_dispatch_classes() -> Any:
 
 
 def has_dispatch_mode() -> bool:
-    """Return whether a dispatch mode is active."""
     return bool(_len_torch_dispatch_stack() or _len_torch_dispatch_stack_pre_dispatch())
 
 
@@ -134,7 +133,6 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
 
 
 def split_factor_of(placement: Any) -> int:
-    """Return the number of pieces of a strided placement; 1 for others."""
     return int(getattr(placement, "split_factor", 1))
 
 
@@ -150,7 +148,6 @@ def is_scripted_table(table: Any) -> bool:
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
-    """Set the number of counted writes of a tensor and its views."""
     torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
 
 
@@ -160,12 +157,10 @@ def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
 
 
 def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether an object is an ordinary strided tensor."""
     return is_of_torch(obj) and obj.layout is torch.strided and not obj.is_nested
 
 
 def is_module(obj: Any) -> bool:
-    """Return whether `obj` is a module, with or without tensors."""
     return issubclass(type(obj), torch.nn.Module)
 
 

@@ -72,11 +72,7 @@ class Alias:
 
 
 class Aliases(list[Alias]):
-    """A list of `Alias`, the closest first.
-
-    `num_names` objects were compared; `is_complete` says whether these were all; `left_out` says why gradients were
-    not read, if they were not.
-    """
+    """A list of `Alias`, the closest first; `left_out` says why gradients were not read."""
 
     def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
         super().__init__(found)
@@ -100,7 +96,6 @@ class Aliases(list[Alias]):
 
 
 def stopped_text(num_names: int) -> str:
-    """Return that a search has ended early, in words."""
     return f"search stopped at {num_names:,} names"
 
 
@@ -155,7 +150,6 @@ class SeenAliases:
         self._storages: dict[int, StorageWeakRef] = {}
 
     def note(self, other: Any) -> None:
-        """Remember an array or a tensor that shares the memory now."""
         if type(other) is np.ndarray:
             self._arrays[id(other)] = weakref.ref(other)
         elif is_tensor(other):
@@ -184,10 +178,7 @@ def find_aliases(
     seen: SeenAliases | None = None,
     unguarded: Unguarded | None = None,
 ) -> tuple[list[Aliases], Search]:
-    """Return the aliases of each of `objs`, and the search that found all.
-
-    `seen` knows the former aliases of the first of `objs`, and takes those of now. `unguarded` is as in `search`.
-    """
+    """Return the aliases of each of `objs`, and the search; `seen` has former aliases of the first one."""
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
 
@@ -242,7 +233,6 @@ class Target:
         return self._relation_to(extents_of(other), other)
 
     def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
-        """Return the closest relation of any of my extents to any of `extents`."""
         is_lazy = self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other))
         # The first write makes memory for all views of one lazy copy, and for no other.
         if is_lazy and not (is_tensor(other) and is_tensor(self._obj) and is_one_storage(other, self._obj)):

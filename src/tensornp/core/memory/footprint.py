@@ -25,10 +25,7 @@ storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untype
 
 
 def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
-    """Return the places of the elements, and the addresses of the storages or of the buffer around them.
-
-    A tensor that consists of several has several of both.
-    """
+    """Return the places of the elements, and the addresses of the storages or the buffer around them."""
     held = _held_by(obj)
     if held is None:
         return (), []
@@ -49,32 +46,25 @@ def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
 
 
 def spans_of(obj: Any) -> list[Span]:
-    """Return the addresses of the storages of a tensor, or of the buffer of an array."""
     return footprint_of(obj)[1]
 
 
 def extents_of(obj: Any) -> tuple[Extent, ...]:
-    """Return the places of the elements; several for a tensor that consists of several."""
     return footprint_of(obj)[0]
 
 
 def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
-    """Return whether storages or buffers have a byte in common."""
     return any(
         device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in others
     )
 
 
 def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the strided tensors that hold the values of `tensor`: itself, if it is an ordinary one."""
     return [part for part, _ in parts_of(tensor)]
 
 
 def check_parts(tensor: torch.Tensor) -> None:
-    """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash.
-
-    Call it `outside_modes`.
-    """
+    """Raise NotReadError if the memory of a part was freed or shrunk: torch would crash."""
     for part, _ in parts_of(tensor, has_all=True):
         if not is_held(part):
             raise NotReadError("its memory was freed, and cannot be read")
@@ -112,10 +102,7 @@ class Origin(NamedTuple):
 
 
 def array_over(obj: Any) -> np.ndarray[Any, Any]:
-    """Return `obj` if it is an array, else an array over a memoryview, bytearray, array.array or mmap.
-
-    Raises ValueError for a released memoryview.
-    """
+    """Return `obj` if it is an array, else an array over a memoryview or another buffer."""
     if is_array(obj):
         return obj
     view = obj if isinstance(obj, memoryview) else memoryview(obj)

@@ -25,10 +25,7 @@ _requires_grad: Any = torch.Tensor.requires_grad
 
 
 class TensorReference:
-    """Recognizes a tensor, and keeps neither it nor its memory alive.
-
-    `id` is the identity of the Python object; once the tensor is gone, another one may have it.
-    """
+    """Recognizes a tensor, and keeps neither it nor its memory alive; another may get its `id` later."""
 
     __slots__ = ("_counter", "_requires_grad", "_storages", "id")
 
@@ -41,7 +38,6 @@ class TensorReference:
 
     @property
     def storages(self) -> frozenset[int]:
-        """The identities of its storages."""
         return frozenset([storage.cdata for storage in self._storages])
 
     @property
@@ -95,14 +91,12 @@ class MemoryReference:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known to be freed."""
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
 
 
 def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
-    """Return the storages of a tensor and of the tensors inside it."""
     try:
         return [storage_of(tensor)]
     except (RuntimeError, NotImplementedError):

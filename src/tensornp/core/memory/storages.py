@@ -20,8 +20,6 @@ Holding = Literal["name", "history", "traceback"]
 
 @dataclass(slots=True, eq=False)
 class Found:
-    """One name that the search has met, and the object."""
-
     obj: Any
     kind: Kind
     path: Path
@@ -31,21 +29,15 @@ class Found:
 
 @dataclass(slots=True)
 class Group:
-    """Names whose storages overlap."""
-
     found: list[Found]
     spans: list[Span]
     nbytes: int = 0
 
 
 class Survey:
-    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
-
-    `stopped` says where the search ended, or is empty. Unless it `has_all_names`, nothing is known to have no name.
-    """
+    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it."""
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
-        """Search each for `max_seconds`."""
         self._keys: dict[int, Path] = {}
         self._history = history_name(namespace)
         found: list[Found] = []
@@ -75,7 +67,6 @@ class Survey:
         return visit
 
     def name(self, found: Found) -> str:
-        """Return the expression of a user."""
         return expression_of(found.path, self._keys)
 
     def unnamed(self) -> list[Group]:

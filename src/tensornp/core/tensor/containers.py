@@ -20,10 +20,7 @@ MAX_DEPTH = 100
 
 
 class Container(NamedTuple):
-    """Reads containers of one class without running its code.
-
-    `items` yields the children with their keys, and `step` is the last step of the path to the child of a key.
-    """
+    """Reads containers of one class: `items` yields children by key, `step` is the path to one of them."""
 
     items: Callable[[Any], Iterator[tuple[Any, Any]]]
     step: Callable[[Any], Any]
@@ -97,7 +94,6 @@ def is_seen(container: Any) -> bool:
 
 
 def is_mapping(cls: type) -> bool:
-    """Return whether `cls` is a mapping, or registered as one."""
     return issubclass(cls, Mapping)
 
 
@@ -117,12 +113,10 @@ def leaves(
     *,
     is_leaf: Callable[[Any], bool] = lambda _: False,
 ) -> Iterator[tuple[Path | None, Any]]:
-    """Yield each leaf with its path, depth first; `expression_of` makes its code.
+    """Yield each leaf with its path, depth first; no code of the user runs.
 
-    No code of the user runs. A container that holds itself is a leaf the second time, as is one below `MAX_DEPTH`
-    levels. A UserDict or a TensorDict is read from its inner dictionary; other mappings than `dict` are leaves, since
-    they may load or compute their values. `is_leaf` containers are leaves too. A container in several places is read in
-    each.
+    A container that holds itself is a leaf the second time, and other mappings than `dict` are leaves, since they may
+    load or compute their values; a UserDict or a TensorDict is read from its inner dictionary.
     """
     is_end = id(tree) in _parents or len(_parents) >= MAX_DEPTH or is_leaf(tree)
     children = None if is_end else _children(tree)

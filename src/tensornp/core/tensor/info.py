@@ -53,10 +53,7 @@ def check_tensor(obj: Any, caller: str) -> None:
 
 
 def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
-    """Return the place of the elements (device and addresses, or None) and their bytes.
-
-    Call it `outside_modes`. An ordinary tensor takes a microsecond instead of some tens, for long lists.
-    """
+    """Return device and addresses of the elements (or None), and their bytes; 1 µs for ordinary ones."""
     if is_strided(tensor):
         nbytes = tensor.numel() * tensor.element_size()
         address = torch_private.address_of(tensor)
@@ -219,7 +216,6 @@ def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _nested_shape(t: Any) -> tuple[int, ...]:
-    """Return the sizes of a nested tensor, -1 where they differ from one to the next."""
     shape: list[int] = []
     for dim in range(t.dim()):
         try:
@@ -239,7 +235,6 @@ def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
 
 
 def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
-    """Return the facts that autograd has of a tensor."""
     is_leaf, grad_fn = _node_of(t)
     retains_grad = not is_leaf and bool(t.retains_grad)
     unguarded = Unguarded()
@@ -256,10 +251,7 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
 
 
 def _node_of(t: Any) -> tuple[bool, str | None]:
-    """Return `is_leaf` and the name of `grad_fn`.
-
-    torch raises on views that were changed in place under no_grad.
-    """
+    """Return `is_leaf` and `grad_fn`; torch raises on views that were changed in place under no_grad."""
     try:
         node = t.grad_fn
         return (t.is_leaf, None) if node is None else (False, type(node).__name__)
@@ -276,6 +268,5 @@ def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
 
 
 def _span_of_parts(t: Any) -> StorageSpan:
-    """Return the storage span of all parts of a nested tensor."""
     storage = t.untyped_storage()
     return StorageSpan(storage.data_ptr(), storage.nbytes(), t.numel() * t.element_size(), storage.resizable())

@@ -26,10 +26,8 @@ def map_leaves(
 ) -> Any:
     """Return a copy of `tree` with `function` applied to each leaf of `leaf_type`.
 
-    A subclass of a container in which nothing changes is returned itself. A mapping that is not a dict, such as a
-    TensorDict, becomes a dict. One container in several places stays one container.
-
-    The ``entry`` of an error of `function` names the leaf. A container that holds itself is refused.
+    A subclass in which nothing changes is returned itself; a mapping that is not a dict becomes one. The ``entry`` of
+    an error of `function` names the leaf.
     """
     if _is_leaf(tree, leaf_type):
         return function(tree)
@@ -54,8 +52,6 @@ def _converted(
     function: Callable[[Any], Any], tree: Any, leaf_type: type | tuple[type, ...], parents: tuple[int, ...],
     made: dict[int, tuple[Any, Any]],
 ) -> Any:  # fmt: skip
-    """Return a container with other leaves."""
-
     def convert(step: Any, child: Any) -> Any:
         try:
             return map_leaves(function, child, leaf_type=leaf_type, _parents=parents, _made=made)

@@ -49,10 +49,7 @@ class StandIn(Kind):
         self._words = words
 
     def inner(self, t: Any) -> torch.Tensor:
-        """Return the tensor that an instance stands for; an array gives a tensor over its memory.
-
-        Raises UnsupportedTensorError if the function fails or returns anything else.
-        """
+        """Return the tensor that an instance stands for; an array gives a tensor over its memory."""
         return self._ask(t)[0]
 
     def detail(self, t: Any) -> str:
@@ -64,10 +61,7 @@ class StandIn(Kind):
             return f"detail failed ({error_text(error)})"
 
     def ask_twice(self, t: Any) -> tuple[torch.Tensor, bool, bool]:
-        """Return the tensor, whether its memory is the object's own, and whether it was an array.
-
-        Memory is new if two results that live at once have different addresses.
-        """
+        """Return the tensor, whether its memory is the object's own, and whether it was an array."""
         values, is_from_array = self._ask(t)
         is_own = _address(values) == _address(self._ask(t)[0])
         self.has_own |= is_own
@@ -168,7 +162,6 @@ def register_kind(
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    """Return the registration of the class of `obj`, or None."""
     return stand_in_for(type(obj))
 
 
@@ -202,10 +195,7 @@ def stood_for(obj: Any) -> torch.Tensor:
 
 
 def own_tensor_of(obj: Any) -> torch.Tensor | None:
-    """Return the tensor of `obj` for a search; None if it is computed.
-
-    Nothing is called before a display has found that an instance of the class has its own memory.
-    """
+    """Return the tensor of `obj` for a search; None if it is computed, or was never displayed."""
     stand_in = stand_in_of(obj)
     if stand_in is None or not stand_in.has_own:
         return None

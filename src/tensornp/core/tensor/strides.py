@@ -25,7 +25,6 @@ def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
 
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
-    """Return the largest possible number of stored elements."""
     repeats = reached = 1
     for size, step in zip(shape, strides, strict=True):
         repeats *= size if not step else 1

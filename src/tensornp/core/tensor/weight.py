@@ -42,10 +42,7 @@ def values_of(obj: Any) -> Any:
 
 
 def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "", of_array: str = "") -> str:
-    """Describe a refused object, with the object to pass instead.
-
-    `cure` is the object to pass for a weight; `of_model` for a module or an optimizer, `of_array` for an array.
-    """
+    """Describe a refused object, with the object to pass instead of a weight, a model or an array."""
     if is_weight(obj):
         return f"a weight of an explorer; pass {cure}"
     import torch

@@ -94,10 +94,7 @@ def scan(
     info: TensorInfo | None = None,
     caller: str = "stats",
 ) -> TensorStats:
-    """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task.
-
-    `in_depth` also finds channels that stand out. `info` is the result of `inspect`, if it is known.
-    """
+    """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task."""
     source = source_of(obj, axis, info=info, caller=caller)
     if type(obj) is StoredValues and obj.is_sequential:
         num_threads = 1
@@ -132,8 +129,6 @@ def scan_source(
 
 
 class Task(NamedTuple):
-    """Some blocks of a part."""
-
     part: Part
     blocks: list[Block]
 

@@ -63,10 +63,7 @@ def _exact_sum(integers: Array) -> int:
 
 @np.errstate(all="ignore")
 def modulus_of(numbers: Array) -> Array:
-    """Return the absolute values of complex numbers as float64.
-
-    The result is NaN if one part is NaN; a finite number whose modulus overflows gets the largest float64.
-    """
+    """Return absolute values as float64: NaN if one part is, the largest float if a finite one overflows."""
     wide = numbers.astype(np.complex128, copy=False)
     sizes = np.hypot(wide.real, wide.imag)
     if sizes.size and not np.isfinite(sizes.max()):

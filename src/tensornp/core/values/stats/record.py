@@ -182,7 +182,6 @@ class TensorStats:
 
 
 def scoped(stats: TensorStats, scope: str) -> TensorStats:
-    """Return the same statistics with another scope."""
     if scope == stats.scope:
         return stats
     real, imag = (one and dataclasses.replace(one, scope=scope) for one in (stats.real, stats.imag))
@@ -226,7 +225,6 @@ def _moments(a: TensorStats, b: TensorStats) -> tuple[Figure, ...]:
 
 
 def _both_scopes(a: str, b: str) -> str:
-    """Return the scope of two parts together."""
     if a == b == ALL:
         return a
     both = f"{a} and {b}"
@@ -274,7 +272,6 @@ def is_mask(stats: TensorStats) -> bool:
 
 
 def alarms_of(stats: TensorStats) -> list[NotFinite]:
-    """Return the alarming values, the worst first."""
     return [one for one in not_finite(stats) if one.is_alarm]
 
 
