@@ -34,8 +34,7 @@ class Unguarded:
 
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None if it has none, or must not be read."""
-        self.left_out = self.left_out or backward_runs_elsewhere()
-        return None if self.left_out else _grad.__get__(tensor)
+        return self.read(_grad.__get__, tensor)
 
 
 def have_grads(tensors: Sequence[torch.Tensor]) -> list[bool]:

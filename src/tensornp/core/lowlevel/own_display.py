@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from typing import Any
 
 
@@ -25,16 +27,6 @@ def pretty(record: Any, printer: Any, cycle: bool) -> None:
         printer.text(line)
 
 
-class _Display:
-    """Wrapper that stops marimo from rendering a record as a plain list."""
-
-    def __init__(self, record: Any) -> None:
-        self._record = record
-
-    def _mime_(self) -> tuple[str, str]:
-        return mime_of(self._record)
-
-
-def display_of(record: Any) -> _Display:
-    """Return the wrapper of a record that is a list or a tuple, as its `_display_`."""
-    return _Display(record)
+def display_of(record: Any) -> Any:
+    """Return a wrapper that stops marimo from rendering a record as a plain list, as its `_display_`."""
+    return types.SimpleNamespace(_mime_=functools.partial(mime_of, record))

@@ -56,11 +56,9 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    return (
-        Fingerprint(tuple([digest for blocks, _ in found for digest in blocks]), max([n for _, n in found]))
-        if found
-        else None
-    )
+    if not found:
+        return None
+    return Fingerprint(tuple([digest for blocks, _ in found for digest in blocks]), max([n for _, n in found]))
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:

@@ -59,7 +59,9 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
     (a_low, a_high), (b_low, b_high) = a.bounds, b.bounds
     if a_low >= b_high or b_low >= a_high:
         return None
-    if _same_places(a, b):
+    if (a.address, a.itemsize, a.shape) == (b.address, b.itemsize, b.shape) and all(
+        s == r or n == 1 for n, s, r in zip(a.shape, a.strides, b.strides, strict=True)
+    ):
         return "same elements" if a.meaning == b.meaning else "reinterpreted"
     # Spans without gaps are the ordinary case, and need no search.
     runs_a, runs_b = _runs(a), _runs(b)
@@ -72,17 +74,6 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
     except (np.exceptions.TooHardError, ValueError, OverflowError):
         return "may overlap"
     return "overlapping" if shares else None
-
-
-def shared_bounds(a: Extent, b: Extent) -> tuple[int, int]:
-    (a_low, a_high), (b_low, b_high) = a.bounds, b.bounds
-    return max(a_low, b_low), min(a_high, b_high)
-
-
-def _same_places(a: Extent, b: Extent) -> bool:
-    if a.address != b.address or a.itemsize != b.itemsize or a.shape != b.shape:
-        return False
-    return all(s == r or n == 1 for n, s, r in zip(a.shape, a.strides, b.strides, strict=True))
 
 
 def _runs(extent: Extent) -> Runs:

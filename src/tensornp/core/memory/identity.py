@@ -85,9 +85,11 @@ class MemoryReference:
         last = tensor_of(last) if is_storage(last) else last
         storages = _storages_of(last) if is_tensor(last) else []
         self._storages = [StorageWeakRef(storage) for storage in storages]
-        # The owner of the memory, or the last view of it that can have a weak reference.
-        owners = (_weakly(one) for one in (last, *reversed(inner)) if not storages)
-        self._owner = next(filter(None, owners), None)
+        self._owner: Any = None
+        for one in () if storages else (*inner, last):
+            # The owner of the memory, or the last view of it that can have a weak reference.
+            with suppress(TypeError):
+                self._owner = weakref.ref(one)
 
     @property
     def is_gone(self) -> bool:
@@ -133,8 +135,3 @@ def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
             torch_private.set_version(counter, version)
     except RuntimeError:
         return False
-
-
-def _weakly(obj: Any) -> Any:
-    with suppress(TypeError):
-        return weakref.ref(obj)

@@ -19,7 +19,8 @@ MAX_SECONDS = 1.0
 NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
-_sequence_nr = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+next_operation = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+"""Return the number that autograd gives to the next operation of this thread."""
 _RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
 _FLAGS = ("_saved_training", "_saved_train", "_saved_update")
 _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
@@ -35,11 +36,6 @@ class Saved(NamedTuple):
     stopped_at: int = 0
     left_out: bool = False
     oldest: int = NEVER
-
-
-def next_operation() -> int:
-    """Return the number that autograd gives to the next operation of this thread."""
-    return int(_sequence_nr())
 
 
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:

@@ -102,8 +102,7 @@ class TensorInfo:
 
     @property
     def _numel_elsewhere(self) -> int:
-        here = self.inner.numel if self.inner is not None else None
-        return self.numel - here if self.data_state == "remote" and here is not None else 0
+        return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
 
     @property
     def _nbytes_elsewhere(self) -> int:

@@ -23,10 +23,13 @@ MAX_ITEMS = 10
 
 def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> str:
     """Return the expression of a path: ``model.fc.weight``; `keys` are paths of parameters by identity."""
-    steps = []
+    steps, keys = [], keys or {}
     while path is not None:
         path, step = path
-        steps.append(f"[{_key_text(step[0], keys or {})}]" if type(step) is tuple else step)
+        if type(step) is tuple:
+            key = step[0]
+            step = f"[{expression_of(keys[id(key)]) if id(key) in keys else key_text(key)}]"
+        steps.append(step)
     return legible("".join(reversed(steps)))
 
 
@@ -40,10 +43,6 @@ def names_in(text: str) -> frozenset[str] | None:
     if not isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
         return None
     return frozenset(node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
-
-
-def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
-    return expression_of(keys[id(key)]) if id(key) in keys else key_text(key)
 
 
 def key_text(key: Any) -> str:

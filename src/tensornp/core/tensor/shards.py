@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 
@@ -99,8 +98,9 @@ def shard_facts(dtensor: Any, shape: Index, local_shape: Index) -> ShardFacts | 
         return None
     coordinate, offsets = (None if coordinate is None else tuple(coordinate)), None
     dims = [getattr(one, "dim", None) for one in placements]
-    factors = list(map(torch_private.split_factor_of, placements))
-    order, is_box = torch_private.shard_order_of(dtensor) or list(range(len(sizes))), True
+    factors = [int(getattr(one, "split_factor", 1)) for one in placements]
+    entries = getattr(dtensor._spec, "shard_order", None) or ()
+    order, is_box = [at for entry in entries for at in entry.mesh_dims] or list(range(len(sizes))), True
     if max(factors, default=1) > 1:
         # FSDP over tensor parallelism: later dimensions of the mesh have cut the tensor before.
         at = factors.index(max(factors))
