@@ -17,7 +17,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 class Budget:
-    """Counts the bytes of new arrays against `max_nbytes`, or against free memory if that is None."""
+    """Counts the bytes of new arrays against `max_nbytes`, or against the free memory if that is None."""
 
     def __init__(self, max_nbytes: int | None, cure: str = "slice the tensor first") -> None:
         if max_nbytes is not None and (not isinstance(max_nbytes, (int, np.integer)) or max_nbytes < 0):
@@ -70,7 +70,6 @@ def with_page_protection(info: TensorInfo) -> TensorInfo:
 
 
 def _is_mapped_readonly(low: int, high: int) -> bool:
-    """Return whether any page between two addresses is mapped read-only."""
     try:
         with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
             for line in maps:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 class ModeArguments(TypedDict):
-    """The arguments of `to_numpy` for a mode."""
-
     copy: bool | None
     writeable: bool | None
 
@@ -99,7 +97,6 @@ class ConversionPlan:
 
 
 def mode_arguments(mode: str) -> ModeArguments:
-    """Return the arguments of `to_numpy` for a mode."""
     if mode not in MODES:
         raise BadRequestError(f"mode must be view, share or copy, got {quoted(mode)}")
     return MODES[mode]

@@ -55,14 +55,9 @@ def no_data_text(info: TensorInfo) -> str:
     instead = "what it returns"
     if inner:
         instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
-    told = {"wrapper": info._wrapper, "instead": instead, "shard": _shard_text(info)}
+    share = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
+    told = {"wrapper": info._wrapper, "instead": instead, "shard": f"{info.shard}, {share}" if info.shard else share}
     return _NO_DATA[info.data_state].format(held=held, reach=reach, **told)
-
-
-def _shard_text(info: TensorInfo) -> str:
-    """Return the part of a DTensor on this rank, and its bytes."""
-    said = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
-    return f"{info.shard}, {said}" if info.shard is not None else said
 
 
 def kind_obstacle(info: TensorInfo) -> Obstacle | None:
@@ -88,7 +83,6 @@ ASKED_FOR = "copy: asked for"
 
 
 def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
-    """Return in one sentence why the array shares memory, or not."""
     if not info.numel:
         return "empty: there is nothing to share or to copy"
     if not shares:
@@ -101,7 +95,6 @@ def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle
 def warning_texts(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
 ) -> tuple[str, ...]:
-    """Return sentences about later surprises."""
     warnings = []
     if info._has_tangent:
         warnings.append("the tangent of forward-mode differentiation is not part of the array")
@@ -141,6 +134,9 @@ def code_text(
     """Return the same conversion in plain PyTorch and NumPy, an expression of ``t``."""
     through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
     back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
+    # A dtype of foreign byte order has only its code.
+    name = target.type.__name__
+    cast = f"{'np' if hasattr(np, name) else 'ml_dtypes'}.{name}" if target.isnative else repr(target.str)
     calls = {
         Step.GATHER: ".full_tensor()",
         Step.DETACH: ".detach()",
@@ -152,7 +148,7 @@ def code_text(
         Step.WIDEN: f".to(torch.{facts.widened})",
         Step.COPY: ".clone()",
         Step.VIEW_BITS: f".view(torch.{facts.bits}).numpy().view(ml_dtypes.{facts.extension})",
-        Step.CAST: f".numpy().astype({_dtype_code(target)})",
+        Step.CAST: f".numpy().astype({cast})",
     }
     code = info._access
     for step in steps:
@@ -169,15 +165,6 @@ def code_text(
 
 
 def holder_code(info: TensorInfo, inner: str) -> str:
-    """Return the code of a wrapping tensor around the code of its inner one."""
     host = ".cpu()" if info.device.type != "cpu" else ""
     dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
     return info.kind.code.format(inner=inner, host=host, dense=dense)
-
-
-def _dtype_code(dtype: np.dtype[Any]) -> str:
-    """Return the expression for `dtype`; one of foreign byte order has only its code."""
-    if not dtype.isnative:
-        return repr(dtype.str)
-    name = dtype.type.__name__
-    return f"{'np' if hasattr(np, name) else 'ml_dtypes'}.{name}"

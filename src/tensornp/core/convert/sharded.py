@@ -56,7 +56,6 @@ def shard_of(info: TensorInfo) -> ShardFacts | None:
 
 
 def with_scope(plan: ConversionPlan, facts: ShardFacts) -> ConversionPlan:
-    """Return the plan of a part, whose reason names the rank."""
     return replace(plan, reason=f"{plan.reason}; {facts.scope}")
 
 

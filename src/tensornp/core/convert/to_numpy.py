@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -110,7 +110,12 @@ def to_numpy(
         if array is not None:
             return array
         leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-        return _convert(leaf, budget, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
+        stand_in, arguments = stand_in_of(leaf), {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
+        # The plan is carried out on the very tensor that it was made for.
+        info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
+        planned = _decided(info, **arguments)
+        budget.take(planned.nbytes_copied)
+        return _execute(planned, values)
 
     if is_tensor_like(obj) or is_storage(obj):
         return convert(obj)
@@ -138,7 +143,6 @@ def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np
 
 
 def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: str | None) -> int:
-    """Return the bytes of new memory for the array of a weight."""
     values = weight._values() if shard is None else weight._values_here()
     if is_tensor_like(values):
         return plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied
@@ -146,15 +150,6 @@ def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: s
         return plan_from(values.info, copy=True, dtype=dtype).nbytes_copied
     wanted = values.dtype if dtype is None else dtypes.asked_dtype(dtype)
     return int(values.size * wanted.itemsize) if copy or wanted != values.dtype else 0
-
-
-def _convert(obj: Any, budget: Budget, **arguments: Any) -> Any:
-    stand_in = stand_in_of(obj)
-    # The plan is carried out on the very tensor that it was made for.
-    info, values = (_inspected(obj, **arguments), obj) if stand_in is None else inspect_stand_in(obj, stand_in)
-    planned = _decided(info, **arguments)
-    budget.take(planned.nbytes_copied)
-    return _execute(planned, values)
 
 
 @outside_modes
@@ -202,7 +197,11 @@ def _decided(info: TensorInfo, *, shard: str | None = None, **arguments: Any) ->
 @outside_modes
 def _execute(plan: ConversionPlan, tensor: Any) -> Any:
     if Step.GATHER in plan.steps:
-        return array_of(plan, _full(tensor))
+        try:
+            full = tensor.full_tensor()
+        except Exception as error:
+            raise RanksError(f"full_tensor() failed ({error_text(error)}); call it on all ranks of the mesh") from error
+        return array_of(plan, full)
     kind = form_of(tensor).kind
     if kind.gives_several:
         return [_execute(plan, part) for part in tensor.unbind()]
@@ -210,14 +209,6 @@ def _execute(plan: ConversionPlan, tensor: Any) -> Any:
         return masked_array(_execute(plan, kind.inner(tensor)), kind.mask(tensor), plan.writeable)
     inner = kind.awaited(tensor)
     return array_of(plan, tensor, kind) if inner is None else _execute(plan, inner)
-
-
-def _full(dtensor: Any) -> torch.Tensor:
-    """Return the full tensor of a DTensor; all ranks of its mesh call this together."""
-    try:
-        return cast(torch.Tensor, dtensor.full_tensor())
-    except Exception as error:
-        raise RanksError(f"full_tensor() failed ({error_text(error)}); call it on all ranks of the mesh") from error
 
 
 def masked_array(data: np.ndarray[Any, Any], mask: Any, writeable: bool = True) -> Any:
@@ -257,7 +248,10 @@ def array_of(plan: ConversionPlan, tensor: torch.Tensor, kind: Kind = STRIDED) -
         values = values.to(own).view(getattr(torch, dtypes.KNOWN[dtypes.name_of(own)].bits or ""))
     array = _numpy(values)
     if Step.CAST in plan.steps:
-        array = _cast(array, plan.dtype)
+        # The plan has reported the loss; NumPy's warnings would repeat it.
+        with np.errstate(all="ignore"):
+            is_real = not dtypes.is_complex(plan.dtype) and plan.dtype.kind != "b"
+            array = (array.real if array.dtype.kind == "c" and is_real else array).astype(plan.dtype)
     # A view of a frozen array cannot be thawed, so the array is frozen before any view is made.
     if not plan.writeable:
         array.flags.writeable = False
@@ -267,11 +261,3 @@ def array_of(plan: ConversionPlan, tensor: torch.Tensor, kind: Kind = STRIDED) -
 _CALLS = {
     Step.TO_HOST: "cpu", Step.RESOLVE_CONJ: "resolve_conj", Step.RESOLVE_NEG: "resolve_neg", Step.COPY: "clone",
 }  # fmt: skip
-
-
-def _cast(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    # The plan has reported the loss; NumPy's warnings would repeat it.
-    with np.errstate(all="ignore"):
-        if array.dtype.kind == "c" and not dtypes.is_complex(dtype) and dtype.kind != "b":
-            array = array.real
-        return array.astype(dtype)

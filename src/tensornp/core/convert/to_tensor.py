@@ -72,7 +72,6 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
 
 
 def holds_arrays(container: Any) -> bool:
-    """Return whether a container holds anything that `to_tensor` converts."""
     found: list[Any] = []
     map_leaves(found.append, container, leaf_type=ArrayLike)
     return bool(found)
@@ -135,7 +134,7 @@ def usable_device(device: Any) -> torch.device:
 def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
     facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
     if facts is None or not hasattr(torch, facts.name):
-        raise UnsupportedArrayError(_no_dtype_text(array.dtype))
+        raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert to numbers with .astype()")
     obstacle = _why_not_shared(array, facts, device)
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
@@ -145,7 +144,12 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
         # torch takes no array as it is that it could not share, not even on its way to another device.
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
     if facts.values_per_element > 1:
-        return _packed(array).to(device)
+        if not array.ndim or array.shape[-1] % 2:
+            raise UnsupportedArrayError(
+                f"torch packs two 4-bit floats into each byte, and shape {array.shape} is odd; pad the last dimension"
+            )
+        codes = torch.from_numpy(array.view(np.uint8) & np.uint8(15))
+        return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2).to(device)
     # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
     tensor = torch.from_numpy(array.view(np.dtype(facts.bits or facts.numpy)))
     return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
@@ -168,24 +172,6 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
             f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
             "convert array.data and array.mask, or array.astype() of another dtype"
         ) from error
-
-
-def _packed(array: np.ndarray[Any, Any]) -> torch.Tensor:
-    if not array.ndim or array.shape[-1] % 2:
-        raise UnsupportedArrayError(
-            f"torch packs two 4-bit floats into each byte, and the last dimension of shape {array.shape} is odd; "
-            "pad it first"
-        )
-    codes = torch.from_numpy(array.view(np.uint8) & np.uint8(15))
-    return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2)
-
-
-def _no_dtype_text(dtype: np.dtype[Any]) -> str:
-    if dtype.names:
-        return f"torch has no structured dtypes; convert each field: array[{dtype.names[0]!r}]"
-    if dtype.kind in "OSUTMm":
-        return f"torch has no dtype for {dtype} arrays; turn them into numbers first, with .astype()"
-    return f"torch has no dtype for {dtype} arrays; convert with .astype() first"
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:

@@ -22,7 +22,7 @@ _DESCRIPTORS: WeakKeyDictionary[type, tuple[tuple[int, str], ...]] = WeakKeyDict
 def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
     """Yield names and values in the dictionary and the slots of an object; properties do not run."""
     bases = type(obj).__mro__
-    for i, name in _descriptors_of(type(obj)):
+    for i, name in descriptors_of(type(obj)):
         try:
             found = vars(bases[i])[name].__get__(obj)
         except (AttributeError, LookupError):
@@ -34,11 +34,7 @@ def own_attributes(obj: Any) -> Iterator[tuple[str, Any]]:
             yield name, found
 
 
-def has_attributes(cls: type) -> bool:
-    return bool(_descriptors_of(cls))
-
-
-def _descriptors_of(cls: type) -> tuple[tuple[int, str], ...]:
+def descriptors_of(cls: type) -> tuple[tuple[int, str], ...]:
     """Return base and name of the descriptors of the dictionary and the slots."""
     if cls not in _DESCRIPTORS:
         members = [(i, name, type(member)) for i, base in enumerate(cls.__mro__) for name, member in vars(base).items()]
@@ -57,6 +53,7 @@ def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
 
 
 def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Return whether the type of `obj` is an array class."""
     return issubclass(type(obj), np.ndarray)
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from traceback import walk_tb
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TypeVar
 
 RAISE = "TENSORNP_RAISE"
@@ -18,7 +18,7 @@ _Made = TypeVar("_Made")
 
 
 def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
-    """Return the result of `way`, or of the first of the `simpler` ways that works."""
+    """Return the first result of some functions that do not raise; log each failure once."""
     try:
         return way()
     except Exception as error:
@@ -39,7 +39,10 @@ def told(what: str, error: Exception) -> str:
 
     from tensornp.core.lowlevel.attributes import error_text
 
-    said, place = error_text(error), _place_of(error.__traceback__)
+    said, place = error_text(error), "a line of tensornp"
+    for frame, line in walk_tb(error.__traceback__):
+        if is_own(frame):
+            place = f"{Path(frame.f_code.co_filename).relative_to(_PACKAGE).as_posix()}, line {line}"
     reason = f"{said if len(said) <= MAX_REASON else said[:MAX_REASON] + '…'}, in {place}"
     if place not in _told:
         _told.add(place)
@@ -47,12 +50,6 @@ def told(what: str, error: Exception) -> str:
             "%s could not be made (%s); %s=1 in the environment shows the traceback", what, reason, RAISE
         )
     return reason
-
-
-def _place_of(traceback: TracebackType | None) -> str:
-    """Return the innermost line of tensornp in a traceback."""
-    own = [(frame.f_code.co_filename, line) for frame, line in walk_tb(traceback) if is_own(frame)]
-    return f"{Path(own[-1][0]).relative_to(_PACKAGE).as_posix()}, line {own[-1][1]}" if own else "a line of tensornp"
 
 
 def is_own(frame: FrameType) -> bool:

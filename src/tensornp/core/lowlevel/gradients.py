@@ -34,8 +34,7 @@ class Unguarded:
 
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None if it has none, or must not be read."""
-        self.left_out = self.left_out or backward_runs_elsewhere()
-        return None if self.left_out else _grad.__get__(tensor)
+        return self.read(_grad.__get__, tensor)
 
 
 def have_grads(tensors: Sequence[torch.Tensor]) -> list[bool]:
@@ -49,11 +48,7 @@ grad_in_hook: Callable[[torch.Tensor], torch.Tensor | None] = _grad.__get__
 
 
 def backward_runs_elsewhere() -> bool:
-    """Return whether another thread runs a backward or `zero_grad`; reading `.grad` then crashes.
-
-    The answer holds until this thread gives up the interpreter lock: `sleep` has just taken it again, and no other
-    thread gets it within the switch interval.
-    """
+    """Return whether another thread runs a backward; reading `.grad` beside it would crash (a few µs)."""
     if len(_frames()) == 1:
         return False
     time.sleep(0)

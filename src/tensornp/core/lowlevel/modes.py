@@ -85,10 +85,17 @@ class _Outside:
         try:
             torch_private.set_grad_enabled(False)
             if torch.is_inference_mode_enabled() or torch_private.is_in_dispatch_mode_or_transform():
-                self._stack = ExitStack()
-                self._stack.enter_context(torch_private.InferenceMode(False))
+                self._stack = stack = ExitStack()
+                stack.enter_context(torch_private.InferenceMode(False))
                 torch_private.set_grad_enabled(False)
-                _leave_dispatch_modes_and_transforms(self._stack)
+                if torch_private.functorch_level() is not None:
+                    stack.enter_context(torch_private.disable_functorch())
+                tracer = torch_private.tracing_state()
+                if tracer is not None:
+                    torch_private.set_tracing_state(None)
+                    stack.callback(torch_private.set_tracing_state, tracer)
+                if torch_private.has_dispatch_mode():
+                    stack.enter_context(torch_private.disable_dispatch_modes())
             _state.is_outside = _state.is_own_call = True
         except BaseException:
             self.__exit__(None, None, None)
@@ -100,17 +107,6 @@ class _Outside:
             self._stack.close()
         torch_private.set_grad_enabled(self._has_grad)
         self._function.__exit__(cls, error, traceback)
-
-
-def _leave_dispatch_modes_and_transforms(stack: ExitStack) -> None:
-    if torch_private.functorch_level() is not None:
-        stack.enter_context(torch_private.disable_functorch())
-    tracer = torch_private.tracing_state()
-    if tracer is not None:
-        torch_private.set_tracing_state(None)
-        stack.callback(torch_private.set_tracing_state, tracer)
-    if torch_private.has_dispatch_mode():
-        stack.enter_context(torch_private.disable_dispatch_modes())
 
 
 with outside_modes():

@@ -87,14 +87,10 @@ def quoted(value: object) -> str:
     try:
         if isinstance(value, (np.ndarray, getattr(torch, "Tensor", np.ndarray))):
             return f"<{type(value).__name__}>"
-        return _cut(_REPR.repr(value))
+        shown = legible(_REPR.repr(value)[: _MAX_QUOTED + 1])
+        return shown if len(shown) <= _MAX_QUOTED else shown[: _MAX_QUOTED - 1] + "…"
     except Exception:
         return f"<{type(value).__name__}>"
-
-
-def _cut(text: str) -> str:
-    shown = legible(text[: _MAX_QUOTED + 1])
-    return shown if len(shown) <= _MAX_QUOTED else shown[: _MAX_QUOTED - 1] + "…"
 
 
 _REPR = reprlib.Repr()

@@ -22,8 +22,6 @@ def num_cores() -> int:
 
 
 class _Cells:
-    """Counts the running cells of each thread."""
-
     def __init__(self) -> None:
         self._running: Counter[int] = Counter()
 
@@ -41,7 +39,7 @@ cells = _Cells()
 
 
 def carried_out(work: Callable[[_T], _R], tasks: Iterable[_T], num_threads: int) -> Generator[_R, None, None]:
-    """Yield the result of each task in order; at most two tasks per thread are under way."""
+    """Yield the result of each task in order; an error, or closing it, cancels those that have not begun."""
     pool = ThreadPoolExecutor(num_threads)
     waiting: deque[Future[_R]] = deque()
     try:

@@ -73,10 +73,6 @@ def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
     return wrapper, is_batched
 
 
-def is_mkldnn(layout: torch.layout) -> bool:
-    return str(layout) == "torch._mkldnn"
-
-
 def has_tangent(tensor: torch.Tensor) -> bool:
     """Return whether forward-mode differentiation carries a tangent with `tensor`."""
     level = forward_ad._current_level
@@ -90,12 +86,8 @@ def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 def nested_sizes(nested: Any) -> list[torch.Tensor]:
     """Return sizes, strides and offsets of the parts of a strided nested tensor."""
-    tensor: Any = torch.Tensor
-    return [
-        tensor._nested_tensor_size(nested),
-        tensor._nested_tensor_strides(nested),
-        tensor._nested_tensor_storage_offsets(nested),
-    ]
+    names = ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets")
+    return [getattr(torch.Tensor, name)(nested) for name in names]
 
 
 def untyped(storage: Any) -> torch.UntypedStorage:
@@ -131,17 +123,8 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
         return False
 
 
-def split_factor_of(placement: Any) -> int:
-    return int(getattr(placement, "split_factor", 1))
-
-
-def shard_order_of(dtensor: Any) -> list[int] | None:
-    """Return the order of mesh dimensions that cut a DTensor; None if it is the usual one."""
-    order = getattr(dtensor._spec, "shard_order", None)
-    return [at for entry in order for at in entry.mesh_dims] if order else None
-
-
 def is_scripted_table(table: Any) -> bool:
+    """Return whether `table` holds the members of a module of `torch.jit.script`."""
     return isinstance(table, _scripted_table)
 
 
@@ -155,7 +138,6 @@ def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
 
 
 def is_strided(obj: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether an object is an ordinary strided tensor."""
     return is_of_torch(obj) and obj.layout is torch.strided and not obj.is_nested
 
 

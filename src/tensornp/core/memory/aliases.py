@@ -18,12 +18,11 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.extents import RELATIONS, Extent, Relation, Span, relation_of, shared_bounds
+from tensornp.core.memory.extents import RELATIONS, Extent, Relation, Span, relation_of
 from tensornp.core.memory.footprint import (
     array_over,
     extents_of,
     footprint_of,
-    is_one_storage,
     origin_of,
     overlap,
     spans_of,
@@ -72,11 +71,7 @@ class Alias:
 
 
 class Aliases(list[Alias]):
-    """A list of `Alias`, the closest first.
-
-    `num_names` objects were compared; `is_complete` says whether these were all; `left_out` says why gradients were
-    not read, if they were not.
-    """
+    """A list of `Alias`, the closest first; `left_out` says why gradients were not read."""
 
     def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
         super().__init__(found)
@@ -100,7 +95,6 @@ class Aliases(list[Alias]):
 
 
 def stopped_text(num_names: int) -> str:
-    """Return that a search has ended early, in words."""
     return f"search stopped at {num_names:,} names"
 
 
@@ -155,7 +149,6 @@ class SeenAliases:
         self._storages: dict[int, StorageWeakRef] = {}
 
     def note(self, other: Any) -> None:
-        """Remember an array or a tensor that shares the memory now."""
         if type(other) is np.ndarray:
             self._arrays[id(other)] = weakref.ref(other)
         elif is_tensor(other):
@@ -184,7 +177,7 @@ def find_aliases(
     seen: SeenAliases | None = None,
     unguarded: Unguarded | None = None,
 ) -> tuple[list[Aliases], Search]:
-    """Return the aliases of each of `objs`, and the search that found all."""
+    """Return the aliases of each of `objs`, and the search; `seen` has former aliases of the first one."""
     found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
 
@@ -207,16 +200,18 @@ def find_aliases(
 
     targets = [Target(obj) for obj in objs]
     searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
-    return [_listed(hits, keys, searched) for hits in found], searched
-
-
-def _listed(hits: list[Any], keys: Mapping[int, Path], searched: Search) -> Aliases:
-    hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
-    listed = [
-        Alias(expression_of(path, keys), kind, relation, bounds, _STALE if relation == "stale" else "", cls.__name__)
-        for path, kind, relation, bounds, cls in hits
-    ]
-    return Aliases(listed, searched.num_names, searched.is_complete, NOT_LOOKED_AT if searched.left_out else "")
+    listed = []
+    for hits in found:
+        hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
+        made = [
+            Alias(
+                expression_of(path, keys), kind, relation, bounds, _STALE if relation == "stale" else "", cls.__name__
+            )
+            for path, kind, relation, bounds, cls in hits
+        ]
+        left_out = NOT_LOOKED_AT if searched.left_out else ""
+        listed.append(Aliases(made, searched.num_names, searched.is_complete, left_out))
+    return listed, searched
 
 
 class Target:
@@ -239,11 +234,11 @@ class Target:
         return self._relation_to(extents_of(other), other)
 
     def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
-        """Return the closest relation of any of my extents to any of `extents`."""
-        is_lazy = self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other))
-        # The first write makes memory for all views of one lazy copy, and for no other.
-        if is_lazy and not (is_tensor(other) and is_tensor(self._obj) and is_one_storage(other, self._obj)):
-            return None, None
+        if self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other)):
+            # The first write makes memory for all views of one lazy copy, and for no other.
+            both = [storage_of(one)._cdata for one in (other, self._obj) if is_tensor(one)]
+            if len(both) < 2 or both[0] != both[1]:
+                return None, None
         best: tuple[Relation | None, tuple[int, int] | None] = (None, None)
         for mine in self._extents:
             for extent in extents:
@@ -254,8 +249,8 @@ class Target:
                     # One of several parts is not the same as the whole.
                     relation = "overlapping"
                 if best[0] is None or RELATIONS.index(relation) < RELATIONS.index(best[0]):
-                    low, high = shared_bounds(mine, extent)
-                    best = relation, (low - mine.bounds[0], high - mine.bounds[0])
+                    (start, end), (low, high) = mine.bounds, extent.bounds
+                    best = relation, (max(low - start, 0), min(high, end) - start)
         if best[0] is None and extents and self._extents and overlap(self._spans, spans_of(other)):
             return "same storage", None
         return best

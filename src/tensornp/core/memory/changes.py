@@ -30,7 +30,7 @@ NUM_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The fingerprints of the blocks of a tensor, in the order of indices, of 64 bits each."""
+    """Fingerprints of the blocks of a tensor, 64 bits each; about one byte in `one_in` was read."""
 
     blocks: tuple[int, ...]
     one_in: int = 1
@@ -43,10 +43,9 @@ class Fingerprint:
 
 @outside_modes
 def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
-    """Return the fingerprint of the values of `tensor`; None if its bits cannot be read.
+    """Return the fingerprint of a tensor; None if its bits cannot be read.
 
-    Reads every byte up to `max_nbytes`, else a sample of at most 64 KiB. Blocks are copied with torch, so nothing is
-    locked; blocks on another device come to the host. An expanded element is read once.
+    Reads every byte up to `max_nbytes`, else a sample of at most 64 KiB. An expanded element is read once.
     """
     try:
         every = parts_of(tensor, has_all=True)
@@ -57,11 +56,9 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    return (
-        Fingerprint(tuple([digest for blocks, _ in found for digest in blocks]), max([n for _, n in found]))
-        if found
-        else None
-    )
+    if not found:
+        return None
+    return Fingerprint(tuple([digest for blocks, _ in found for digest in blocks]), max([n for _, n in found]))
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
@@ -128,9 +125,7 @@ Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
 class Snapshot:
     """A tensor or an array at one moment; it is not kept alive.
 
-    `event` names the cell: "the conversion in In[4]". `reference` is a weak reference for an array, and `info` is None.
-    `max_nbytes` is the budget of the fingerprint. `operation` is the number of the first operation that autograd may
-    have recorded since.
+    `event` names the cell, `operation` the first operation that autograd may have recorded since.
     """
 
     event: str
@@ -144,7 +139,6 @@ class Snapshot:
 
     @property
     def nbytes_copied(self) -> int:
-        """The bytes of the copy of the values."""
         return self.values.nbytes if self.values is not None else 0
 
     @property
@@ -162,7 +156,6 @@ class Snapshot:
         return self.reference.id if isinstance(self.reference, TensorReference) else id(self.reference)
 
     def is_in_place_of(self, obj: Any) -> bool:
-        """Return whether `obj` has the identity of this one; with another storage, it may be another object."""
         if isinstance(self.reference, TensorReference):
             return is_tensor(obj) and self.reference.id == id(obj)
         return self.reference() is obj
@@ -172,13 +165,9 @@ class Snapshot:
 class Change:
     """A change of a tensor or an array since an event.
 
-    `cause` is "torch" (values changed, and torch has counted a write, maybe not the only one), "uncounted" (values
-    changed, and torch has counted no write), "unknown" (values changed), "retyped" (another dtype or shape), "moved"
-    (equal values in another storage, on another device or with other strides), "may" (torch has counted a write, the
-    sample is unchanged), or empty for arrays and facts. `coverage` is "all blocks" or "sampled 1/64", and `was` the
-    former dtype and shape. `rows` and `delta` are words: "rows 0, 3–5 of 10", "largest |Δ| 2 at [3, 1]"; `size` is the
-    largest difference. `facts` are other changes, `operation` is as in `Snapshot`, and `alarm` are new non-finite
-    values: "all NaN".
+    `cause` is "torch" (torch has counted a write), "uncounted", "unknown" (values changed), "retyped" (other dtype or
+    shape), "moved" (equal values elsewhere), "may" (a write was counted, the sample is unchanged), or empty. `rows` and
+    `delta` are words; `facts` are other changes, and `alarm` new non-finite values.
     """
 
     since: str
@@ -226,7 +215,6 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
 
 
 def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
-    """Return the differences of two snapshots of one object, except of its values."""
     facts = []
     old, new = before.info, after.info
     if old is not None and new is not None:
@@ -257,7 +245,7 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReportLine:
-    """One tensor or array and its change; `size` is the largest absolute difference, or 0."""
+    """One tensor or array and its change; `is_count` marks a single integer, such as a step count."""
 
     name: str
     parts: tuple[str, ...]

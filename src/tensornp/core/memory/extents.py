@@ -29,8 +29,8 @@ Span = tuple[str, int, int]
 class Extent:
     """The elements of a tensor or an array, as addresses.
 
-    `strides` count bytes and may be negative. `meaning` is the dtype with its lazy bits: equal bytes of two meanings
-    are not the same elements.
+    `strides` count bytes. `meaning` is the dtype with its lazy bits: equal bytes of two meanings are not the same
+    elements.
     """
 
     device: str
@@ -42,7 +42,6 @@ class Extent:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no byte."""
         return not self.address or not self.itemsize or 0 in self.shape
 
     @property
@@ -54,17 +53,15 @@ class Extent:
 
 
 def relation_of(a: Extent, b: Extent) -> Relation | None:
-    """Return the relation of the elements of `a` and `b`; None if they have no byte in common.
-
-    "may overlap" if `numpy.shares_memory` gives up after `MAX_WORK`. A view with strides that overlap themselves may be
-    "overlapping" instead of "reinterpreted".
-    """
+    """Return the relation of the elements of `a` and `b`; None if they have no byte in common."""
     if a.device != b.device or a.is_empty or b.is_empty:
         return None
     (a_low, a_high), (b_low, b_high) = a.bounds, b.bounds
     if a_low >= b_high or b_low >= a_high:
         return None
-    if _same_places(a, b):
+    if (a.address, a.itemsize, a.shape) == (b.address, b.itemsize, b.shape) and all(
+        s == r or n == 1 for n, s, r in zip(a.shape, a.strides, b.strides, strict=True)
+    ):
         return "same elements" if a.meaning == b.meaning else "reinterpreted"
     # Spans without gaps are the ordinary case, and need no search.
     runs_a, runs_b = _runs(a), _runs(b)
@@ -79,25 +76,8 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
     return "overlapping" if shares else None
 
 
-def shared_bounds(a: Extent, b: Extent) -> tuple[int, int]:
-    """Return the lowest and the highest address of the common range."""
-    (a_low, a_high), (b_low, b_high) = a.bounds, b.bounds
-    return max(a_low, b_low), min(a_high, b_high)
-
-
-def _same_places(a: Extent, b: Extent) -> bool:
-    """Return whether each index addresses the same element in both."""
-    if a.address != b.address or a.itemsize != b.itemsize or a.shape != b.shape:
-        return False
-    return all(s == r or n == 1 for n, s, r in zip(a.shape, a.strides, b.strides, strict=True))
-
-
 def _runs(extent: Extent) -> Runs:
-    """Return the bytes as the lowest address and (step, count) pairs, which add up to all of them.
-
-    Two steps are merged if together they count like one: ``count`` multiples of ``step``, and up to that many of them
-    as the next larger step. Equal forms are equal sets; sets that overlap themselves may have several forms.
-    """
+    """Return the bytes as the lowest address and (step, count) pairs; equal forms are equal sets."""
     pairs = sorted((abs(s), n) for n, s in zip(extent.shape, extent.strides, strict=True) if n > 1 and s)
     merged = [(1, extent.itemsize)]
     for step, count in pairs:
@@ -127,7 +107,6 @@ def _array_over(runs: Runs) -> np.ndarray[Any, Any]:
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """Return the union of some spans as spans that do not overlap."""
     found: list[Span] = []
     for device, low, high in sorted(set(spans)):
         if found and found[-1][0] == device and low < found[-1][2]:
@@ -158,7 +137,7 @@ class Piece(NamedTuple):
 def counted_once(pieces: Iterable[Piece]) -> tuple[int, int]:
     """Return the elements and the bytes of pieces that may lie over each other.
 
-    A piece with gaps, such as a column, counts in full unless it lies in one without: two may be side by side.
+    A piece with gaps, such as a column, counts in full unless it lies in one without: two may be columns side by side.
     """
     elements = nbytes = 0
     covered: dict[str, list[tuple[int, int]]] = {}

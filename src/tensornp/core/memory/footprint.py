@@ -25,18 +25,21 @@ storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untype
 
 
 def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
-    """Return the places of the elements, and the addresses of the storages or of the buffer around them."""
-    held = _held_by(obj)
-    if held is None:
+    """Return the places of the elements, and the addresses of the storages or the buffer around them."""
+    if is_storage(obj):
+        obj = tensor_of(obj)
+    elif not is_tensor(obj) and stand_in_of(obj) is not None:
+        obj = own_tensor_of(obj)
+    if obj is None:
         return (), []
-    if not is_tensor(held):
-        array = array_over(held)
+    if not is_tensor(obj):
+        array = array_over(obj)
         extent, ((low, high), base) = extent_of_array(array), origin_of(array)
         spans = spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
         return () if extent.is_empty else (extent,), spans
     extents, spans = [], []
     with modes.outside_modes():
-        for part, holders in parts_of(held):
+        for part, holders in parts_of(obj):
             device, start, nbytes = str(part.device), torch_private.storage_address(part), storage_of(part).nbytes()
             if start and nbytes:
                 spans.append((device, start, start + nbytes))
@@ -50,7 +53,6 @@ def spans_of(obj: Any) -> list[Span]:
 
 
 def extents_of(obj: Any) -> tuple[Extent, ...]:
-    """Return the places of the elements; several for a tensor that consists of several."""
     return footprint_of(obj)[0]
 
 
@@ -61,28 +63,14 @@ def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
 
 
 def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
-    """Return the strided tensors that hold the values of `tensor`: itself, if it is an ordinary one."""
     return [part for part, _ in parts_of(tensor)]
 
 
 def check_parts(tensor: torch.Tensor) -> None:
-    """Raise NotReadError if the memory of a part of `tensor` was freed or shrunk: torch would crash."""
+    """Raise NotReadError if the memory of a part was freed or shrunk: torch would crash."""
     for part, _ in parts_of(tensor, has_all=True):
         if not is_held(part):
             raise NotReadError("its memory was freed, and cannot be read")
-
-
-def is_one_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return bool(storage_of(a)._cdata == storage_of(b)._cdata)
-
-
-def _held_by(obj: Any) -> Any:
-    """Return the tensor over a storage or inside a stand-in, else `obj`; None if there is none to keep."""
-    if is_tensor(obj):
-        return obj
-    if is_storage(obj):
-        return tensor_of(obj)
-    return own_tensor_of(obj) if stand_in_of(obj) is not None else obj
 
 
 def _extent_of(part: torch.Tensor, device: str, holders: tuple[str, ...]) -> Extent:
@@ -104,7 +92,7 @@ class Origin(NamedTuple):
 
 
 def array_over(obj: Any) -> np.ndarray[Any, Any]:
-    """Return `obj` if it is an array, else an array over a memoryview, bytearray, array.array or mmap."""
+    """Return `obj` if it is an array, else an array over a memoryview or another buffer."""
     if is_array(obj):
         return obj
     view = obj if isinstance(obj, memoryview) else memoryview(obj)
@@ -134,20 +122,16 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
 def bases_of(obj: Any) -> Iterator[Any]:
     """Yield each object that an array or a memoryview is a view of, up to the owner of the memory."""
     for _ in range(_MAX_BASES):
-        obj = base_of(obj)
+        if is_array(obj):
+            obj = np.ndarray.base.__get__(obj)
+        elif isinstance(obj, memoryview):
+            obj = obj.obj
+        else:
+            # `as_strided` puts a small object of its own between an array and its base.
+            obj = dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
         if obj is None:
             return
         yield obj
-
-
-def base_of(obj: Any) -> Any:
-    """Return the object that `obj` is a view of; None if it owns its memory."""
-    if is_array(obj):
-        return np.ndarray.base.__get__(obj)
-    if isinstance(obj, memoryview):
-        return obj.obj
-    # `as_strided` and `sliding_window_view` put a small object of their own between an array and its base.
-    return dict(own_attributes(obj)).get("base") if type(obj).__module__.startswith("numpy.") else None
 
 
 def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:

@@ -25,7 +25,7 @@ _requires_grad: Any = torch.Tensor.requires_grad
 
 
 class TensorReference:
-    """Recognizes a tensor, and keeps neither it nor its memory alive."""
+    """Recognizes a tensor, and keeps neither it nor its memory alive; another may get its `id` later."""
 
     __slots__ = ("_counter", "_requires_grad", "_storages", "id")
 
@@ -85,20 +85,20 @@ class MemoryReference:
         last = tensor_of(last) if is_storage(last) else last
         storages = _storages_of(last) if is_tensor(last) else []
         self._storages = [StorageWeakRef(storage) for storage in storages]
-        # The owner of the memory, or the last view of it that can have a weak reference.
-        owners = (_weakly(one) for one in (last, *reversed(inner)) if not storages)
-        self._owner = next(filter(None, owners), None)
+        self._owner: Any = None
+        for one in () if storages else (*inner, last):
+            # The owner of the memory, or the last view of it that can have a weak reference.
+            with suppress(TypeError):
+                self._owner = weakref.ref(one)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known to be freed."""
         if self._storages:
             return all(storage.expired() for storage in self._storages)
         return self._owner is not None and self._owner() is None
 
 
 def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
-    """Return the storages of a tensor and of the tensors inside it."""
     try:
         return [storage_of(tensor)]
     except (RuntimeError, NotImplementedError):
@@ -135,8 +135,3 @@ def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
             torch_private.set_version(counter, version)
     except RuntimeError:
         return False
-
-
-def _weakly(obj: Any) -> Any:
-    with suppress(TypeError):
-        return weakref.ref(obj)

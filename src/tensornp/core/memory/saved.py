@@ -19,7 +19,8 @@ MAX_SECONDS = 1.0
 NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
-_sequence_nr = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+next_operation = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
+"""Return the number that autograd gives to the next operation of this thread."""
 _RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
 _FLAGS = ("_saved_training", "_saved_train", "_saved_update")
 _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
@@ -28,8 +29,7 @@ _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "Mi
 class Saved(NamedTuple):
     """The operations that have saved elements of a tensor.
 
-    `stopped_at` is the number of operations that were asked if not all; `left_out` says that another thread runs a
-    backward, so saved tensors were not read. `oldest` is the number of the first of the operations.
+    `stopped_at` is the number of operations that were asked if not all, and `oldest` the number of the first saver.
     """
 
     names: tuple[str, ...]
@@ -38,18 +38,11 @@ class Saved(NamedTuple):
     oldest: int = NEVER
 
 
-def next_operation() -> int:
-    """Return the number that autograd gives to the next operation of this thread."""
-    return int(_sequence_nr())
-
-
 def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_seconds: float = MAX_SECONDS) -> Saved:
     """Return the operations that have saved elements of `tensor`: ``("ExpBackward0",)``.
 
-    Follows the graphs of `tensor` and of the tensors `tracked`, the nearest operations first. Nothing is unpacked, so
-    no hook runs and no version is checked. Not seen: tensors that hooks have packed into something else, attributes of
-    a custom function, graphs that no given tensor leads to, and with torch before 2.9 everything. The running
-    statistics of a batch norm in training are left out: its backward does not use them.
+    Follows the graphs of `tensor` and of the tensors `tracked`, the nearest operations first; no hook runs. Not seen:
+    tensors that hooks have packed, attributes of a custom function, and everything with torch before 2.9.
     """
     deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
@@ -72,7 +65,6 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
 
 
 def _nodes(waiting: list[Any]) -> Iterator[Any]:
-    """Yield each operation of some graphs once, the nearest first."""
     # Kept alive until the end, so that an identity stands for one operation.
     seen: dict[int, Any] = {}
     queue = deque(waiting)

@@ -20,8 +20,6 @@ Holding = Literal["name", "history", "traceback"]
 
 @dataclass(slots=True, eq=False)
 class Found:
-    """One name that the search has met, and the object."""
-
     obj: Any
     kind: Kind
     path: Path
@@ -31,8 +29,6 @@ class Found:
 
 @dataclass(slots=True)
 class Group:
-    """Names whose storages overlap."""
-
     found: list[Found]
     spans: list[Span]
     nbytes: int = 0
@@ -42,7 +38,6 @@ class Survey:
     """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it."""
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
-        """Search each for `max_seconds`."""
         self._keys: dict[int, Path] = {}
         self._history = history_name(namespace)
         found: list[Found] = []

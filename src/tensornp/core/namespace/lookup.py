@@ -22,12 +22,7 @@ class NotLookedAtError(BadRequestError):
 
 
 def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
-    """Return the object of an expression of names, attributes and keys.
-
-    Keys are constants, or tensors as in the state of an optimizer. ``__getattr__`` and ``__getitem__`` of an object on
-    the way run. Raises BadRequestError if there is nothing of that name, or the expression calls a function, reads a
-    property or indexes a tensor.
-    """
+    """Return the object of an access expression: names, attributes, constant keys and `get_parameter`."""
     try:
         with modes.outside_modes():
             return _reached(ast.parse(expression.strip(), mode="eval").body, namespace)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.attributes import has_attributes, own_attributes
+from tensornp.core.lowlevel.attributes import descriptors_of, own_attributes
 from tensornp.core.tensor.containers import BUILT_IN, Container, items_of, kept_in
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
@@ -58,24 +58,13 @@ def visitor_for(cls: type) -> Visitor | None:
         return IS_TENSOR
     if issubclass(cls, np.ndarray) or cls in _BUFFERS:
         return IS_ARRAY
-    visitor = _visitor_of_holder(cls)
-    return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
-
-
-def _visitor_of_holder(cls: type) -> Visitor | None:
-    for base, visitor in _CONTAINERS.items():
-        if issubclass(cls, base):
-            return visitor
+    visitor = next((one for base, one in _CONTAINERS.items() if issubclass(cls, base)), None)
     if issubclass(cls, torch.nn.Module):
-        return in_module
-    if issubclass(cls, type) or is_foreign(cls):
-        return None
-    return (_in_mapping if kept_in(cls) else _in_object) if has_attributes(cls) else None
-
-
-def is_foreign(cls: type) -> bool:
-    """Return whether instances of `cls` reach the whole kernel, and are not looked into."""
-    return cls.__module__.partition(".")[0] in _FOREIGN
+        visitor = in_module
+    elif visitor is None and not issubclass(cls, type) and cls.__module__.partition(".")[0] not in _FOREIGN:
+        # Anything with attributes of its own may hold a tensor.
+        visitor = _in_object if descriptors_of(cls) else None
+    return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
 
 
 _ATOMS = frozenset((
@@ -172,6 +161,16 @@ def _own_attribute(name: Any) -> str:
     return f".{name}" if is_attribute_name(name) else f".__dict__[{key_text(name)}]"
 
 
+def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
+    """Yield the attributes of an object; those of a known mapping are its items."""
+    table = kept_in(type(obj))
+    for name, child in own_attributes(obj):
+        if name == table and issubclass(type(child), dict):
+            yield from in_dict(child)
+        else:
+            yield _own_attribute(name), child, ""
+
+
 def _in_stand_in(visitor: Visitor | None) -> Visitor:
     """Return a visitor of the tensor inside a stand-in, and of its other attributes."""
 
@@ -183,17 +182,3 @@ def _in_stand_in(visitor: Visitor | None) -> Visitor:
             yield from visitor(obj)
 
     return visit
-
-
-def _in_mapping(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the items of a mapping by their keys, and its other attributes."""
-    table = kept_in(type(obj))
-    for name, child in own_attributes(obj):
-        if name == table and issubclass(type(child), dict):
-            yield from in_dict(child)
-        else:
-            yield _own_attribute(name), child, ""
-
-
-def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    return ((_own_attribute(name), child, "") for name, child in own_attributes(obj))

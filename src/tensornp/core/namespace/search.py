@@ -33,7 +33,8 @@ Visit = Callable[[Any, Kind, Path], object]
 class Search:
     """One search of a namespace and its result; the constructor searches.
 
-    Names at hand come first, then what they hold, level by level and in turns, for `max_seconds` of this thread's time.
+    Names at hand come first, then what they hold, level by level and in turns, for `max_seconds` of this thread's own
+    time. `tracked` are the tensors that autograd has computed.
     """
 
     def __init__(
@@ -79,7 +80,6 @@ class Search:
         return found
 
     def _run(self, namespace: Mapping[str, Any], max_seconds: float, besides: Iterable[object]) -> bool:
-        """Return whether the search came to its end."""
         deadline = time.thread_time() + max_seconds
         visitors: dict[type, Visitor | None] = {}
         history = history_name(namespace)

@@ -22,10 +22,7 @@ class Alike(NamedTuple):
 
 
 def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
-    """Yield the patterns of names with equal facts, each in the place of its first name.
-
-    A fact of None is like no other.
-    """
+    """Yield the patterns of names with equal facts, each in the place of its first name."""
     taken: dict[int, Alike] = {}
     for members in _candidates(names, facts):
         # Equal names stay apart.

@@ -30,10 +30,7 @@ MAX_TENSORS = 200
 
 
 class StatsBudget:
-    """Reads statistics until so many bytes, or so many tensors, have been read.
-
-    `num_unread` counts those that were too many; `bounds` are the bounds that were reached, in words.
-    """
+    """Reads statistics until so many bytes or tensors were read; `bounds` are those reached, in words."""
 
     def __init__(self, max_nbytes: int) -> None:
         self._max_nbytes, self._left, self._num_left = max_nbytes, max_nbytes, MAX_TENSORS
@@ -81,11 +78,9 @@ MAX_ROW_CHARACTERS = 50
 
 @dataclass(frozen=True, slots=True)
 class TensorSummary:
-    """One tensor as a card shows it: its metadata, its conversion and the text of its array.
+    """One tensor as a card shows it; `refusal` says why there is no array or no value.
 
-    `info` is None if even the metadata could not be read. `plan` is None if there is no array, and `preview` if no
-    value is shown; `refusal` says why. `too_large` are the bytes of an array that does not fit into memory. `style` is
-    "card", "line" (badges and values in one row) or "tiny" (a short array in the row of badges).
+    `too_large` are the bytes of an array that does not fit into memory. `style` is "card", "line" or "tiny".
     """
 
     type_name: str

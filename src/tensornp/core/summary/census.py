@@ -37,12 +37,7 @@ _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
 @dataclass(frozen=True, slots=True)
 class CensusRow:
-    """One name in the table.
-
-    `shape` is None if it cannot be read. `nbytes_elsewhere` are the bytes on other ranks. `shared_with` is the first
-    name of its group, or another that it overlaps, and the relation: "w: same elements". `type_name` is the class of
-    an array, or of another buffer.
-    """
+    """One name in the table; `shared_with` is the first name of its group, and the relation."""
 
     name: str
     kind: Kind
@@ -60,10 +55,7 @@ class CensusRow:
 
 @dataclass(frozen=True, slots=True)
 class CensusGroup:
-    """The names that share memory, with the bytes of their storages and other holders.
-
-    If `num_alike` groups of one name differ by a number only, their one row has the pattern.
-    """
+    """The names that share memory; one row stands for `num_alike` groups that differ by a number."""
 
     rows: tuple[CensusRow, ...]
     nbytes: int
@@ -77,10 +69,7 @@ class CensusGroup:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The table and its totals: `totals` are bytes by device and `owners` by owner, each storage once.
-
-    `num_unread` of its tensors and arrays were not searched for NaN, because of `bounds`.
-    """
+    """The table and its totals by device and by owner, each storage once."""
 
     groups: tuple[CensusGroup, ...]
     num_tensors: int
@@ -225,7 +214,6 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
 
 
 def _holders(group: Group) -> tuple[str, ...]:
-    """Return the other holders of a group: results of cells and the last traceback."""
     holders: dict[str, None] = {}
     for found in group.found:
         if found.holding == "history":
@@ -279,7 +267,6 @@ def _nbytes_of(obj: Any) -> int:
 
 
 def _relation(first: Any, other: Any) -> Relation:
-    """Return the relation of two members of one group."""
     try:
         return Target(first).compare(other)[0] or "same storage"
     except Exception:

@@ -34,10 +34,7 @@ _REFUSAL = "the values are not shown: printing them would run the code of their 
 
 @dataclass(frozen=True, slots=True)
 class ArraySummary:
-    """One array as a card shows it; `refusal` says why it is not printed.
-
-    `strides` are in bytes. `note` says how the text differs from NumPy's.
-    """
+    """One array as a card shows it; `refusal` says why it is not printed."""
 
     type_name: str
     shape: tuple[int, ...]
@@ -113,8 +110,6 @@ Leaf = tuple[Path | None, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One leaf of a container, and its text."""
-
     name: str
     tensor: TensorSummary | None
     text: str
@@ -123,11 +118,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSummary:
-    """The table of a container of tensors.
-
-    `num_left_out` leaves are left out after the first `num_first`. There may be more leaves, or more bytes,
-    unless it `is_complete`. `nbytes_elsewhere` of the `nbytes` belong to other ranks.
-    """
+    """The table of a container: `num_left_out` leaves are left out after the first `num_first`."""
 
     type_name: str
     length: int

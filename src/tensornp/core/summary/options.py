@@ -20,7 +20,6 @@ def _number(default: int, *, at_least: int = 0, at_most: int | None = None, help
 
 
 def _expected(metadata: Mapping[str, Any]) -> str:
-    """Return the allowed values of an option in words."""
     choices = ", ".join(map(str, metadata.get("choices", ())))
     if "min" not in metadata:
         return f"one of {choices}"
@@ -30,7 +29,6 @@ def _expected(metadata: Mapping[str, Any]) -> str:
 
 
 def is_allowed(value: Any, metadata: Mapping[str, Any]) -> bool:
-    """Return whether an option with this metadata can have this value."""
     if any(value is choice or (type(value) is str and value == choice) for choice in metadata.get("choices", ())):
         return True
     if "min" not in metadata or not isinstance(value, int) or isinstance(value, bool):
@@ -40,10 +38,7 @@ def is_allowed(value: Any, metadata: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DisplayOptions:
-    """Hold the display options, frozen; `%config TensorDisplay` shows and sets them for one shell.
-
-    The metadata of each field have its ``help`` and its ``choices``, its bounds ``min`` and ``max``, or both.
-    """
+    """Hold the display options, frozen; `%config TensorDisplay` shows and sets them for one shell."""
 
     mode: str = _one_of(
         "view", "share", "copy",
@@ -104,7 +99,6 @@ class DisplayOptions:
 
     @property
     def has_pictures(self) -> bool:
-        """Whether small pictures are shown."""
         return self.stats == "line"
 
     @property

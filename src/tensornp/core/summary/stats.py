@@ -25,12 +25,7 @@ _SOUGHT = ("nan", "inf", "min", "max")
 
 @dataclass(frozen=True, slots=True)
 class StatsSummary:
-    """The statistics of one tensor or array, as a page shows them.
-
-    `card` has the metadata of a tensor. `places` are those of NaN, infinity and the extremes. `by_axis` are the
-    statistics of each index of `axis`; the first is number `axis_origin`
-    in a sharded tensor.
-    """
+    """The statistics of one tensor or array, as a page shows them."""
 
     name: str
     description: Description | str
@@ -70,7 +65,6 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
 
 
 def _plane_of(places: tuple[Location, ...]) -> tuple[int, ...] | None:
-    """Return the index of the plane that has the first NaN or infinity; None where there is none."""
     odd = [place.indices[0] for place in places if place.what in _COUNTS and place.indices]
     return odd[0][:-2] if odd and len(odd[0]) > 2 else None
 
@@ -79,7 +73,6 @@ _COUNTS = {"nan": "nan", "inf": "num_infinite"}
 
 
 def _located(obj: Any, what: str) -> Location | None:
-    """Return the places of these elements; None if they have none of their own."""
     try:
         return locate(obj, what)
     except TensornpError:

@@ -27,10 +27,7 @@ _HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 class Surroundings:
     """The aliases of a tensor, the operations that have saved it, and its last change.
 
-    `name` is an expression that reaches it, if possible the one that the user `typed`. `stopped` says where the search
-    ended early, and `left_out` why gradients were not read. `oldest_saver` is the number of the first operation in
-    `saved_for`. `module_with_grads` is the innermost module that holds it and in which others have a ``.grad``, if it
-    has none. `is_fused` says whether a fused optimizer updates it.
+    `module_with_grads` is the innermost module that holds it and has other gradients, if it has none.
     """
 
     name: str = ""

@@ -20,10 +20,7 @@ MAX_DEPTH = 100
 
 
 class Container(NamedTuple):
-    """Reads containers of one class without running its code.
-
-    `items` yields the children with their keys, and `step` is the last step of the path to the child of a key.
-    """
+    """Reads containers of one class: `items` yields children by key, `step` is the path to one of them."""
 
     items: Callable[[Any], Iterator[tuple[Any, Any]]]
     step: Callable[[Any], Any]
@@ -39,20 +36,11 @@ def _tuple_items(held: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
     children = tuple.__iter__(held)
     if type(held) is tuple:
         return enumerate(children)
-    names = _field_names(type(held))
-    return ((names[i] if i < len(names) else i, child) for i, child in enumerate(children))
-
-
-def _field_names(cls: type) -> tuple[str, ...]:
     # torch.return_types name their fields for pattern matching only.
-    member = "__match_args__" if cls.__module__ == "torch.return_types" else "_fields"
-    found = next((vars(base)[member] for base in cls.__mro__ if member in vars(base)), ())
-    return tuple(legible(str(name)) for name in found) if isinstance(found, tuple) else ()
-
-
-def _deque_items(held: deque[Any]) -> Iterator[tuple[Any, Any]]:
-    # It must not change while it is read; lists and tuples may.
-    return enumerate(list(deque.__iter__(held)))
+    member = "__match_args__" if type(held).__module__ == "torch.return_types" else "_fields"
+    found = next((vars(base)[member] for base in type(held).__mro__ if member in vars(base)), ())
+    names = [legible(str(name)) for name in found] if isinstance(found, tuple) else []
+    return ((names[i] if i < len(names) else i, child) for i, child in enumerate(children))
 
 
 def _field_items(held: Any) -> Iterator[tuple[Any, Any]]:
@@ -65,7 +53,8 @@ BUILT_IN: dict[type, Container] = {
     dict: Container(items_of, lambda key: (key,)),
     list: Container(lambda held: enumerate(list.__iter__(held)), "[{}]".format),
     tuple: Container(_tuple_items, lambda key: f".{key}" if isinstance(key, str) else f"[{key}]"),
-    deque: Container(_deque_items, "[{}]".format),
+    # It must not change while it is read; lists and tuples may.
+    deque: Container(lambda held: enumerate(list(deque.__iter__(held))), "[{}]".format),
 }
 DATACLASS = Container(_field_items, ".{}".format)
 
@@ -75,9 +64,9 @@ def container_of(cls: type) -> Container | None:
     for base, container in BUILT_IN.items():
         if issubclass(cls, base):
             return container
-    # A record on tensors holds none of its own.
-    is_own = cls.__module__.partition(".")[0] == "tensornp"
-    return DATACLASS if _is_dataclass(cls) and not is_own else None
+    # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
+    is_one = issubclass(cls, (torch.nn.Module, Weight)) or cls.__module__.partition(".")[0] == "tensornp"
+    return DATACLASS if dataclasses.is_dataclass(cls) and not is_one else None
 
 
 def is_container(obj: Any) -> bool:
@@ -85,7 +74,7 @@ def is_container(obj: Any) -> bool:
     cls = type(obj)
     if stand_in_for(cls) is not None:
         return False
-    return container_of(cls) is not None or is_mapping(cls)
+    return container_of(cls) is not None or issubclass(cls, Mapping)
 
 
 def is_seen(container: Any) -> bool:
@@ -94,16 +83,6 @@ def is_seen(container: Any) -> bool:
     if kind is not DATACLASS:
         return kind is not None or _children(container) is not None
     return bool(list(_field_items(container))) or not dataclasses.fields(container)
-
-
-def is_mapping(cls: type) -> bool:
-    """Return whether `cls` is a mapping, or registered as one."""
-    return issubclass(cls, Mapping)
-
-
-def _is_dataclass(cls: type) -> bool:
-    # A module holds parameters, whatever its fields, and a weight of an explorer is one thing.
-    return dataclasses.is_dataclass(cls) and not issubclass(cls, (torch.nn.Module, Weight))
 
 
 LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
@@ -117,12 +96,10 @@ def leaves(
     *,
     is_leaf: Callable[[Any], bool] = lambda _: False,
 ) -> Iterator[tuple[Path | None, Any]]:
-    """Yield each leaf with its path, depth first; `expression_of` makes its code.
+    """Yield each leaf with its path, depth first; no code of the user runs.
 
-    No code of the user runs. A container that holds itself is a leaf the second time, as is one below `MAX_DEPTH`
-    levels. A UserDict or a TensorDict is read from its inner dictionary; other mappings than `dict` are leaves, since
-    they may load or compute their values. `is_leaf` containers are leaves too. A container in several places is read in
-    each.
+    A container that holds itself is a leaf the second time, and other mappings than `dict` are leaves, since they may
+    load or compute their values; a UserDict or a TensorDict is read from its inner dictionary.
     """
     is_end = id(tree) in _parents or len(_parents) >= MAX_DEPTH or is_leaf(tree)
     children = None if is_end else _children(tree)
@@ -150,8 +127,10 @@ def _children(tree: Any) -> Iterator[tuple[Any, Any]] | None:
         container = container_of(type(tree))
         if container is not None:
             return ((container.step(key), child) for key, child in container.items(tree))
-        kept = _kept_items(tree)
-        return (((key,), child) for key, child in kept) if kept is not None else None
+        # A known mapping keeps its items in a dictionary.
+        attribute = kept_in(type(tree))
+        kept: Any = next((held for name, held in own_attributes(tree) if name == attribute), None)
+        return (((key,), child) for key, child in items_of(kept)) if issubclass(type(kept), dict) else None
     except Exception:
         return None
 
@@ -164,13 +143,6 @@ _KEPT_IN = {
 }
 """Mappings by library and name, and the attribute with the dictionary whose items are theirs."""
 _OVERRIDES = ("__getitem__", "__iter__", "__getattribute__", "keys", "items", "values")
-
-
-def _kept_items(mapping: Any) -> Iterator[tuple[Any, Any]] | None:
-    """Return the items of the dictionary inside a known mapping, or None."""
-    attribute = kept_in(type(mapping))
-    kept: Any = next((held for name, held in own_attributes(mapping) if name == attribute), None)
-    return items_of(kept) if issubclass(type(kept), dict) else None
 
 
 def kept_in(cls: type) -> str:

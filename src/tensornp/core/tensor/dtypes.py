@@ -19,9 +19,8 @@ from tensornp.errors import BadRequestError
 class DtypeFacts:
     """The NumPy counterpart of one torch dtype; `name` is the torch name without its prefix.
 
-    `numpy` is the NumPy dtype with the same values and bytes. If there is none, `widened` is the smallest NumPy dtype
-    that holds every value exactly, `extension` the name in ml_dtypes, and `bits` the integer dtype of the same size,
-    through which the ml_dtypes dtype shares the bytes. One element packs `values_per_element` values.
+    If no NumPy dtype has the same values, `widened` holds each exactly, `extension` is the name in ml_dtypes, and
+    `bits` the integer dtype that shares the bytes.
     """
 
     name: str
@@ -128,8 +127,7 @@ def has_extension(name: str) -> bool:
 def is_exact_cast(source: str, target: str) -> bool:
     """Return whether every value of dtype `source` is a value of dtype `target` too.
 
-    NumPy's own ``can_cast(..., "safe")`` calls int64 to float64 safe, although 2**53 + 1 does not survive it; here
-    an integer must fit into the significand. Both are names that `resolve` knows.
+    NumPy's ``can_cast(..., "safe")`` calls int64 to float64 safe, although 2**53 + 1 does not survive it.
     """
     import ml_dtypes
 
@@ -165,7 +163,6 @@ def _real_part(name: str) -> tuple[bool, np.dtype[Any]]:
 
 
 def largest(name: str) -> float:
-    """Return the largest number of a float dtype."""
     import ml_dtypes
 
     return float(ml_dtypes.finfo(resolve(name)).max)
@@ -177,5 +174,4 @@ def is_differentiable(name: str) -> bool:
 
 
 def is_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether elements of `dtype` have an imaginary part."""
     return dtype.kind == "c" or dtype.name == "complex32"

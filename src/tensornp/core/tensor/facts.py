@@ -23,10 +23,9 @@ _NUM_PACKED = {
 
 @dataclass(frozen=True, slots=True)
 class StorageSpan:
-    """The bytes of a storage, and those that one tensor reaches in it.
+    """The bytes of a storage, and those up to the end of a tensor's last element: its `reach`.
 
-    `address` is that of the first element, or 0. `nbytes` are the bytes of the storage, and `reach` those up to the end
-    of the last element; if it is larger, memory was freed. Any `Tensor.numpy` on a storage ends that it is `resizable`.
+    If `reach` is larger than `nbytes`, memory was freed. Any `Tensor.numpy` ends that a storage is `resizable`.
     """
 
     address: int
@@ -93,7 +92,6 @@ class TensorInfo:
 
     @property
     def _is_quantized(self) -> bool:
-        """Whether the elements are codes of a quantized tensor, which have a scale."""
         return bool(self.kind.values_dtype)
 
     @property
@@ -104,13 +102,10 @@ class TensorInfo:
 
     @property
     def _numel_elsewhere(self) -> int:
-        """The number of elements on other ranks."""
-        here = self.inner.numel if self.inner is not None else None
-        return self.numel - here if self.data_state == "remote" and here is not None else 0
+        return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
 
     @property
     def _nbytes_elsewhere(self) -> int:
-        """The bytes of the elements on other ranks."""
         return self._numel_elsewhere * self.itemsize
 
     @property
@@ -156,11 +151,7 @@ class TensorInfo:
 
     @property
     def _may_overlap_itself(self) -> bool:
-        """Whether two indices may address the same element.
-
-        Dimensions sorted by stride cannot overlap if each stride steps over all that the smaller ones reach; anything
-        else is said to overlap, although rare interleaved strides do not.
-        """
+        """Whether two indices may address the same element; interleaved strides always may."""
         if self.stride is None or self.numel <= 1:
             return False
         reach = 0

@@ -114,7 +114,6 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
 
 
 def _is_run(place: list[int], size: int) -> bool:
-    """Return whether these are all indices of a dimension, in order."""
     if not place or place[0] < 0 or place[-1] >= size or place[-1] - place[0] != len(place) - 1:
         return False
     return place == [*range(place[0], place[-1] + 1)]
@@ -138,14 +137,11 @@ class TooManyError(NotReadError):
 class Kind:
     """A way to hold values. Each kind is one object of a subclass; its methods are called `outside_modes`.
 
-    No value is read before `few`, `stored` or `dense` is called. `step` leads to the values; the steps of the inner
-    tensor follow, except for MASK. `label` (or else the layout) is the badge, and `sentence` its meaning. `obstacle` is
-    why no tensor of this kind can share memory, with ``{layout}``, ``{dtype}`` and ``{type_name}``. `access` is the
-    expression of the inner tensor, and `code` that of the whole conversion, around ``{inner}``; ``{host}`` and
-    ``{dense}`` take a mask to the CPU and out of a sparse layout. `values_dtype` is the dtype of the values if the
-    tensor has codes. The bytes of the tensors inside are not the values if it `has_other_meaning`. It becomes a list of
-    arrays if it `gives_several`. `indexed_by` is the call that makes elements by index: ``.to_dense()``. `axis_cure` is
-    the advice if its statistics have no axis.
+    `step` leads to the values. `obstacle` is why no tensor of this kind can share memory, with ``{layout}``,
+    ``{dtype}`` and ``{type_name}``. `access` is the expression of the inner tensor, and `code` that of the whole
+    conversion, around ``{inner}``. The bytes of the tensors inside are not the values if it `has_other_meaning`.
+    `indexed_by` is the call that makes elements by index: ``.to_dense()``. `axis_cure` is the advice if statistics have
+    no axis.
     """
 
     name = ""
@@ -172,7 +168,6 @@ class Kind:
         return False
 
     def form(self, t: Any) -> Form:
-        """Return the state of a tensor of this kind."""
         return Form("available", self)
 
     def damage(self, t: Any) -> str:
@@ -192,7 +187,6 @@ class Kind:
         return []
 
     def detail(self, t: Any) -> str:
-        """Return a few words for the badge."""
         return ""
 
     def mask(self, t: Any) -> torch.Tensor | None:
@@ -200,11 +194,7 @@ class Kind:
         return None
 
     def few(self, t: Any, places: Places) -> torch.Tensor:
-        """Return the elements at `places`, dense and in new memory, lazy bits resolved.
-
-        The dtype is the tensor's own, or one that holds its values exactly if torch cannot compute in its own. Raises
-        NotReadError if the values are not computed yet, or if all of more than `MAX_NUMEL` would be laid out.
-        """
+        """Return the elements at `places`, dense and in new memory; raise NotReadError if they are not there."""
         numel = math.prod(Bare(t).shape)
         if numel > MAX_NUMEL:
             raise TooManyError(

@@ -53,10 +53,7 @@ def check_tensor(obj: Any, caller: str) -> None:
 
 
 def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
-    """Return the place of the elements (device and addresses, or None) and their bytes.
-
-    Call it `outside_modes`. An ordinary tensor takes a microsecond instead of some tens, for long lists.
-    """
+    """Return device and addresses of the elements (or None), and their bytes; 1 µs for ordinary ones."""
     if is_strided(tensor):
         nbytes = tensor.numel() * tensor.element_size()
         address = torch_private.address_of(tensor)
@@ -109,7 +106,8 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
         elif inner is not None and inner.data_state in ("meta", "fake", "freed"):
             # No rank has what this one's part lacks.
             form = form._replace(state=inner.data_state, wrapper="")
-        missing = _missing_part(tensor) if form.state == "available" else None
+        parts = parts_of(tensor, has_all=True) if form.state == "available" else []
+        missing = next((_storage_span(part, part) for part, _ in parts if not is_held(part)), None)
     if missing is not None:
         shape = () if form.kind.gives_several else _sizes(t.shape)
         return TensorInfo(
@@ -132,8 +130,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
 @modes.outside_modes
 def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
     """Return metadata and tensor of an object of a registered class."""
-    values, is_own, is_from_array = stand_in.ask_twice(obj)
-    kind = stand_in.variant(is_own, is_from_array)
+    kind, values = stand_in.resolved(obj)
     inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
         inner, type_name=type(obj).__name__, kind=kind, detail=kind.detail(obj), inner=inner, storage=None, _access="t"
@@ -149,10 +146,13 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
     stride = _sizes(t.stride()) if strided else None
     has_storage = strided and state == "available" and kind.has_strides
     storage = _storage_span(tensor, t) if has_storage else None
-    is_buffer_of_parts = kind.gives_several and t.layout == torch.strided and state == "available"
-    held = _span_of_parts(t) if is_buffer_of_parts else storage
+    held = storage
+    if kind.gives_several and t.layout == torch.strided and state == "available":
+        own = t.untyped_storage()
+        held = StorageSpan(own.data_ptr(), own.nbytes(), t.numel() * t.element_size(), own.resizable())
     if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
         state, storage = "freed", held
+    inside = own_attributes(tensor) if state == "wrapped" else ()
     is_inference = t.is_inference()
     is_on_cpu = storage is not None and t.device.type == "cpu"
     return TensorInfo(
@@ -178,7 +178,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         _is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
         _wrapper=form.wrapper,
-        _inner_names=_readable_names(tensor) if state == "wrapped" else (),
+        _inner_names=tuple([name for name, one in inside if is_tensor(one) and form_of(one).state != "wrapped"]),
         kind=kind,
         detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
@@ -197,20 +197,6 @@ def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
     return sum([one.numel() * one.element_size() for one in {id(part): part for part in parts}.values()])
 
 
-def _readable_names(tensor: torch.Tensor) -> tuple[str, ...]:
-    """Return the attributes with tensors that are not wrapped themselves."""
-    inside = ((name, value) for name, value in own_attributes(tensor) if is_tensor(value))
-    return tuple(name for name, value in inside if form_of(value).state != "wrapped")
-
-
-def _missing_part(tensor: torch.Tensor) -> StorageSpan | None:
-    """Return the storage of the first part of a tensor that was freed or shrunk."""
-    for part, _ in parts_of(tensor, has_all=True):
-        if not is_held(part):
-            return _storage_span(part, part)
-    return None
-
-
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     """Return sizes as ints; -1 for symbolic ones, whose comparison would add a guard."""
     if {int}.issuperset(map(type, sizes)):
@@ -219,7 +205,6 @@ def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
 
 
 def _nested_shape(t: Any) -> tuple[int, ...]:
-    """Return the sizes of a nested tensor, -1 where they differ from one to the next."""
     shape: list[int] = []
     for dim in range(t.dim()):
         try:
@@ -239,8 +224,12 @@ def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
 
 
 def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
-    """Return the facts that autograd has of a tensor."""
-    is_leaf, grad_fn = _node_of(t)
+    try:
+        node = t.grad_fn
+        is_leaf, grad_fn = (t.is_leaf, None) if node is None else (False, type(node).__name__)
+    except RuntimeError:
+        # torch raises on views that were changed in place under no_grad.
+        is_leaf, grad_fn = False, "unknown"
     retains_grad = not is_leaf and bool(t.retains_grad)
     unguarded = Unguarded()
     grad = unguarded.grad_of(tensor) if is_leaf or retains_grad else None
@@ -255,27 +244,9 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
     }
 
 
-def _node_of(t: Any) -> tuple[bool, str | None]:
-    """Return `is_leaf` and the name of `grad_fn`.
-
-    torch raises on views that were changed in place under no_grad.
-    """
-    try:
-        node = t.grad_fn
-        return (t.is_leaf, None) if node is None else (False, type(node).__name__)
-    except RuntimeError:
-        return False, "unknown"
-
-
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
     try:
         storage = t.untyped_storage()
         return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t), storage.resizable())
     except (RuntimeError, NotImplementedError):
         return None
-
-
-def _span_of_parts(t: Any) -> StorageSpan:
-    """Return the storage span of all parts of a nested tensor."""
-    storage = t.untyped_storage()
-    return StorageSpan(storage.data_ptr(), storage.nbytes(), t.numel() * t.element_size(), storage.resizable())

@@ -249,10 +249,7 @@ def form_of(t: torch.Tensor) -> Form:
 def parts_of(
     tensor: Any, holders: tuple[str, ...] = (), *, has_all: bool = False
 ) -> list[tuple[torch.Tensor, tuple[str, ...]]]:
-    """Return the strided parts of a tensor, with the classes that give their bytes another meaning.
-
-    `has_all` adds those that only describe others: offsets, scales, a mask.
-    """
+    """Return the strided parts of a tensor, with the classes that give their bytes another meaning."""
     state, kind, _ = form_of(tensor)
     if len(holders) > _MAX_DEPTH or state not in ("available", "wrapped", "remote"):
         return []

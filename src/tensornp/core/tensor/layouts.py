@@ -28,20 +28,18 @@ class Strided(Kind):
     def few(self, t: Any, places: Places) -> torch.Tensor:
         raw = plain(t)
         if raw.dtype is FLOAT4:
-            return self._few_packed(raw, places)
+            # The byte of each 4-bit value is read, then its half.
+            codes, last = raw.view(torch.uint8), places[-1]
+            codes = codes if codes.dim() else codes.view(1)
+            codes = indexed(codes, [*places[:-1], [place // 2 for place in last]])
+            shifts = torch.tensor([4 * (place % 2) for place in last], dtype=torch.uint8, device=codes.device)
+            return _decode_float4(codes >> shifts & 15)
         if not (raw.is_conj() or raw.is_neg()):
             return indexed(raw, places)
         # torch would resolve all elements before it indexes, so the lazy bits come off first.
         few = indexed(over_storage(raw, raw.dtype), places)
         few = quietly(few.conj().resolve_conj) if raw.is_conj() else few
         return quietly(few.neg) if raw.is_neg() else few
-
-    def _few_packed(self, raw: torch.Tensor, places: Places) -> torch.Tensor:
-        """Read the byte of each 4-bit value, then its half."""
-        codes = raw.view(torch.uint8)
-        codes = indexed(codes if codes.dim() else codes.view(1), [*places[:-1], [place // 2 for place in places[-1]]])
-        shifts = torch.tensor([4 * (place % 2) for place in places[-1]], dtype=torch.uint8, device=codes.device)
-        return _decode_float4(codes >> shifts & 15)
 
     def stored(self, t: Any) -> list[torch.Tensor]:
         return [plain(t)]
@@ -130,7 +128,8 @@ class Mkldnn(Kind):
     indexed_by = ".to_dense()"
 
     def holds(self, t: Any, bare: Any) -> bool:
-        return torch_private.is_mkldnn(bare.layout)
+        # This layout has no public name.
+        return str(bare.layout) == "torch._mkldnn"
 
     def dense(self, t: Any) -> torch.Tensor:
         return quietly(plain(t).to_dense)

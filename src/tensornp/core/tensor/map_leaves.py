@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.tensor.containers import DATACLASS, MAX_DEPTH, Container, container_of, is_container, is_mapping
+from tensornp.core.tensor.containers import DATACLASS, MAX_DEPTH, Container, container_of, is_container
 from tensornp.core.tensor.paths import expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.core.tensor.weight import is_weight
@@ -26,12 +26,11 @@ def map_leaves(
 ) -> Any:
     """Return a copy of `tree` with `function` applied to each leaf of `leaf_type`.
 
-    A subclass of a container in which nothing changes is returned itself. A mapping that is not a dict, such as a
-    TensorDict, becomes a dict. One container in several places stays one container.
-
-    The ``entry`` of an error of `function` names the leaf. A container that holds itself is refused.
+    A subclass in which nothing changes is returned itself; a mapping that is not a dict becomes one. The ``entry`` of
+    an error of `function` names the leaf.
     """
-    if _is_leaf(tree, leaf_type):
+    types = leaf_type if isinstance(leaf_type, tuple) else (leaf_type,)
+    if issubclass(type(tree), leaf_type) or (torch.Tensor in types and stand_in_of(tree) is not None):
         return function(tree)
     if _parents and is_weight(tree):
         raise NotATensorError(
@@ -54,8 +53,6 @@ def _converted(
     function: Callable[[Any], Any], tree: Any, leaf_type: type | tuple[type, ...], parents: tuple[int, ...],
     made: dict[int, tuple[Any, Any]],
 ) -> Any:  # fmt: skip
-    """Return a container with other leaves."""
-
     def convert(step: Any, child: Any) -> Any:
         try:
             return map_leaves(function, child, leaf_type=leaf_type, _parents=parents, _made=made)
@@ -64,7 +61,7 @@ def _converted(
             raise
 
     cls = type(tree)
-    container = _MAPPING if is_mapping(cls) or issubclass(cls, dict) else container_of(cls) or _MAPPING
+    container = _MAPPING if issubclass(cls, (dict, Mapping)) else container_of(cls) or _MAPPING
     try:
         before = list(container.items(tree))
     except RecursionError as error:
@@ -74,13 +71,6 @@ def _converted(
     if not is_plain and all(new is old for (_, new), (_, old) in zip(after, before, strict=True)):
         return tree
     return _same_mapping(tree, after) if container is _MAPPING else _same(tree, container is DATACLASS, after)
-
-
-def _is_leaf(obj: Any, leaf_type: type | tuple[type, ...]) -> bool:
-    if issubclass(type(obj), leaf_type):
-        return True
-    takes_tensors = leaf_type is torch.Tensor or (isinstance(leaf_type, tuple) and torch.Tensor in leaf_type)
-    return takes_tensors and stand_in_of(obj) is not None
 
 
 _Items = list[tuple[Any, Any]]

@@ -22,23 +22,20 @@ MAX_ITEMS = 10
 
 
 def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> str:
-    """Return the expression of a path: ``model.fc.weight``, ``Out[3]["a"]``; "" for None.
-
-    `keys` gives the paths of parameters by identity, since those are keys of an optimizer's state.
-    """
-    steps = []
+    """Return the expression of a path: ``model.fc.weight``; `keys` are paths of parameters by identity."""
+    steps, keys = [], keys or {}
     while path is not None:
         path, step = path
-        steps.append(f"[{_key_text(step[0], keys or {})}]" if type(step) is tuple else step)
+        if type(step) is tuple:
+            key = step[0]
+            step = f"[{expression_of(keys[id(key)]) if id(key) in keys else key_text(key)}]"
+        steps.append(step)
     return legible("".join(reversed(steps)))
 
 
 @functools.lru_cache(maxsize=1024)
 def names_in(text: str) -> frozenset[str] | None:
-    """Return the variable names in an access expression; None if it is not valid Python.
-
-    In `text`, a key may only be described, and a variable's name need not be one: those of a namespace are any texts.
-    """
+    """Return the variable names in an access expression; None if it is not valid Python."""
     try:
         expression = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -46,10 +43,6 @@ def names_in(text: str) -> frozenset[str] | None:
     if not isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
         return None
     return frozenset(node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
-
-
-def _key_text(key: Any, keys: Mapping[int, Path]) -> str:
-    return expression_of(keys[id(key)]) if id(key) in keys else key_text(key)
 
 
 def key_text(key: Any) -> str:
@@ -64,12 +57,10 @@ def key_text(key: Any) -> str:
 
 
 def tuple_text(key: tuple[Any, ...]) -> str:
-    """Return the repr of a tuple of keys."""
     return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
 
 
 def shortened(text: str) -> str:
-    """Return `text` up to as many characters as a key is shown with."""
     return text if len(text) <= MAX_KEY else text[: MAX_KEY - 1] + "…"
 
 

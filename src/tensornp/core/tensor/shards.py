@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 
@@ -19,11 +18,8 @@ _NAMES = {1: ("element",), 2: ("row", "column")}
 class ShardFacts:
     """The part of a DTensor on one rank.
 
-    `whole` and `shape` are the shapes of the tensor and of its part, and `offsets` the first index of the part; None
-    outside of the mesh, and for strided shards except those of FSDP over tensor parallelism. `num_ranks` hold the
-    tensor, and `num_alike` of them the same elements. `pending` says in words that the parts are still to be reduced;
-    it is empty for values. `coordinate` is the place of this rank in the mesh, and `rank` its number; each is None if
-    there is none. `placements` are in torch's own words.
+    `offsets` is the first index of the part, or None if it is not a box. `num_alike` of the `num_ranks` hold the same
+    elements. `pending` says in words that the parts are still to be reduced.
     """
 
     whole: Index
@@ -102,8 +98,9 @@ def shard_facts(dtensor: Any, shape: Index, local_shape: Index) -> ShardFacts | 
         return None
     coordinate, offsets = (None if coordinate is None else tuple(coordinate)), None
     dims = [getattr(one, "dim", None) for one in placements]
-    factors = list(map(torch_private.split_factor_of, placements))
-    order, is_box = torch_private.shard_order_of(dtensor) or list(range(len(sizes))), True
+    factors = [int(getattr(one, "split_factor", 1)) for one in placements]
+    entries = getattr(dtensor._spec, "shard_order", None) or ()
+    order, is_box = [at for entry in entries for at in entry.mesh_dims] or list(range(len(sizes))), True
     if max(factors, default=1) > 1:
         # FSDP over tensor parallelism: later dimensions of the mesh have cut the tensor before.
         at = factors.index(max(factors))
@@ -132,11 +129,7 @@ def box_held(
     shape: Index, mesh_shape: Sequence[int], coordinate: Index, dims: Sequence[int | None],
     order: Sequence[int] | None = None,
 ) -> tuple[Index, Index]:  # fmt: skip
-    """Return the first index and the shape of the part on one rank.
-
-    Each dimension of the mesh cuts that of the tensor in `dims`, if any, in this `order` and as `torch.chunk` cuts: the
-    last parts may be smaller, or empty.
-    """
+    """Return the first index and the shape of the part on one rank, cut as `torch.chunk` cuts."""
     offsets, sizes = [0] * len(shape), list(shape)
     for at in range(len(mesh_shape)) if order is None else order:
         dim = dims[at]

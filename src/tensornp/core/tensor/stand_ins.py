@@ -49,10 +49,7 @@ class StandIn(Kind):
         self._words = words
 
     def inner(self, t: Any) -> torch.Tensor:
-        """Return the tensor that an instance stands for; an array gives a tensor over its memory.
-
-        Raises UnsupportedTensorError if the function fails or returns anything else.
-        """
+        """Return the tensor that an instance stands for; an array gives a tensor over its memory."""
         return self._ask(t)[0]
 
     def detail(self, t: Any) -> str:
@@ -63,22 +60,18 @@ class StandIn(Kind):
         except Exception as error:
             return f"detail failed ({error_text(error)})"
 
-    def ask_twice(self, t: Any) -> tuple[torch.Tensor, bool, bool]:
-        """Return the tensor, whether its memory is the object's own, and whether it was an array.
-
-        Memory is new if two results that live at once have different addresses.
-        """
+    def resolved(self, t: Any) -> tuple[StandIn, torch.Tensor]:
+        """Return the kind of an instance, with an obstacle if its memory is new, and its tensor."""
         values, is_from_array = self._ask(t)
-        is_own = _address(values) == _address(self._ask(t)[0])
-        self.has_own |= is_own
-        return values, is_own, is_from_array
-
-    def variant(self, is_own: bool, is_from_array: bool) -> StandIn:
-        """Return the kind of an instance: with an obstacle if its memory is new, with the code for an array."""
         kind = copy.copy(self)
-        kind.obstacle = None if is_own else _NEW_MEMORY
-        kind.access = f"torch.from_numpy({self.access})" if is_from_array else self.access
-        return kind
+        # Memory is new if two results that live at once have different addresses.
+        if _address(values) == _address(self._ask(t)[0]):
+            self.has_own = True
+        else:
+            kind.obstacle = _NEW_MEMORY
+        if is_from_array:
+            kind.access = f"torch.from_numpy({self.access})"
+        return kind, values
 
     def _ask(self, t: Any) -> tuple[torch.Tensor, bool]:
         """Return the tensor of an instance, and whether the function returned an array."""
@@ -168,7 +161,6 @@ def register_kind(
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    """Return the registration of the class of `obj`, or None."""
     return stand_in_for(type(obj))
 
 
@@ -180,12 +172,9 @@ def stand_in_for(cls: type) -> StandIn | None:
         if base in _registered:
             return _registered[base]
         if PROTOCOL in vars(base):
-            return _by_protocol.setdefault(cls, StandIn(PROTOCOL, _call_protocol, f"t.{PROTOCOL}()"))
+            call = StandIn(PROTOCOL, lambda obj: getattr(type(obj), PROTOCOL)(obj), f"t.{PROTOCOL}()")
+            return _by_protocol.setdefault(cls, call)
     return None
-
-
-def _call_protocol(obj: Any) -> Any:
-    return getattr(type(obj), PROTOCOL)(obj)
 
 
 def is_tensor_like(obj: Any) -> bool:
@@ -202,15 +191,12 @@ def stood_for(obj: Any) -> torch.Tensor:
 
 
 def own_tensor_of(obj: Any) -> torch.Tensor | None:
-    """Return the tensor of `obj` for a search; None if it is computed.
-
-    Nothing is called before a display has found that an instance of the class has its own memory.
-    """
+    """Return the tensor of `obj` for a search; None if it is computed, or was never displayed."""
     stand_in = stand_in_of(obj)
     if stand_in is None or not stand_in.has_own:
         return None
     try:
-        values, is_own, _ = stand_in.ask_twice(obj)
+        kind, values = stand_in.resolved(obj)
     except UnsupportedTensorError:
         return None
-    return values if is_own else None
+    return values if kind.obstacle is None else None

@@ -25,7 +25,6 @@ def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
 
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
-    """Return the largest possible number of stored elements."""
     repeats = reached = 1
     for size, step in zip(shape, strides, strict=True):
         repeats *= size if not step else 1
@@ -84,19 +83,16 @@ class Block(NamedTuple):
 def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
     """Yield blocks of at most `max_numel` elements that cover a shape, in the order of indices."""
     if 0 in shape:
-        return iter(())
+        return
     dim, inner = len(shape), 1
     while dim and inner * shape[dim - 1] <= max_numel:
         dim -= 1
         inner *= shape[dim]
     if not dim:
-        return iter((Block((0,) * len(shape), shape),))
-    return _cut(shape, dim, max(max_numel // inner, 1))
-
-
-def _cut(shape: tuple[int, ...], dim: int, step: int) -> Iterator[Block]:
-    """Yield blocks of `step` indices of the dimension before `dim`, and of all indices of those after it."""
-    size, rest = shape[dim - 1], shape[dim:]
+        yield Block((0,) * len(shape), shape)
+        return
+    # Some indices of the dimension before `dim`, and all indices of those after it.
+    step, size, rest = max(max_numel // inner, 1), shape[dim - 1], shape[dim:]
     for lead in itertools.product(*map(range, shape[: dim - 1])):
         for first in range(0, size, step):
             lengths = (1,) * len(lead) + (min(step, size - first),)

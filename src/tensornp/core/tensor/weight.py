@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeGuard
 
 from tensornp.core.lowlevel.attributes import is_array
 
 
-class Weight(ABC):
+class Weight:
     """A named weight, whose values are read on request."""
 
     __slots__ = ()
-
-    @abstractmethod
-    def to_numpy(
-        self,
-        index: Any = ...,
-        *,
-        copy: bool | None = None,
-        writeable: bool | None = None,
-        dtype: object = None,
-        shard: str | None = None,
-    ) -> Any: ...
-
-    @abstractmethod
-    def _values(self) -> Any: ...
-
-    @abstractmethod
-    def _values_here(self) -> Any: ...
+    to_numpy: Callable[..., Any]
+    _values: Callable[[], Any]
+    _values_here: Callable[[], Any]
 
 
 def is_weight(obj: Any) -> TypeGuard[Weight]:
@@ -42,10 +28,7 @@ def values_of(obj: Any) -> Any:
 
 
 def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "", of_array: str = "") -> str:
-    """Describe a refused object, with the object to pass instead.
-
-    `cure` is the object to pass for a weight; `of_model` for a module or an optimizer, `of_array` for an array.
-    """
+    """Describe a refused object, with the object to pass instead of a weight, a model or an array."""
     if is_weight(obj):
         return f"a weight of an explorer; pass {cure}"
     import torch

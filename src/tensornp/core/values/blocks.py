@@ -33,8 +33,7 @@ class Part:
     """Elements that are read alike.
 
     `read` yields the numbers of some blocks, flat; the next block overwrites them. float16 and shorter floats come as
-    float32, bools as uint8, other dtypes as they are. `times` says how often each element counts; `axis` is the
-    requested dimension of `shape`.
+    float32, bools as uint8. Each element counts `times` times; `axis` is the requested dimension.
     """
 
     shape: tuple[int, ...]
@@ -115,10 +114,7 @@ def _is_shareable(raw: torch.Tensor) -> bool:
 
 
 def _shared(values: torch.Tensor) -> Array:
-    """Return a read-only view of elements by DLPack, which does not lock their storage.
-
-    A copy takes as long as the sums: benchmark row "the figures" in tests/benchmarks/values.py.
-    """
+    """Return a read-only view by DLPack, which locks nothing; a copy takes as long as the sums."""
     numbers = np.from_dlpack(values.detach()).reshape(-1)
     numbers.flags.writeable = False
     return numbers

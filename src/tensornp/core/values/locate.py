@@ -136,10 +136,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
 @outside_modes
 @np.errstate(all="ignore")
 def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | None:
-    """Return the index of the next such element behind `at`, or of an extreme.
-
-    After the last one follows the first. Reads elements up to it.
-    """
+    """Return the index of the next such element behind `at`, of the first after the last, or None."""
     source, value = _search(tensor, what)
     here = place_of(at, source.shape) if at and value is None else -1
     first = None
@@ -209,10 +206,7 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
 
 
 def _axis_texts(seen: list[Array | None], shard: ShardFacts | None) -> Iterator[str]:
-    """Yield for each axis its indices with any, in words; empty if all have some, or they were not kept.
-
-    The indices of a sharded tensor are those in the whole.
-    """
+    """Yield for each axis its indices with any, in words; empty if all have some, or they were not kept."""
     for axis, mask in enumerate(seen):
         own = mask
         if mask is not None and shard is not None and shard.offsets is not None:

@@ -45,13 +45,10 @@ MAX_REPEATED = 2**32
 
 @dataclass(frozen=True)
 class Source:
-    """The parts of one tensor or array.
+    """The parts of one tensor or array, in the order of memory or of indices.
 
-    `dtype` is that of the elements, and `shape` that of the array, or of the first part of a nested tensor. `zeros` are
-    not stored. `scope` says in words which elements the parts cover. Elements may be hidden if it `is_masked`. `axis`
-    is the requested dimension. `nested_shapes` are the shapes of the parts of a nested tensor. `order` are the
-    dimensions from the widest stride to the narrowest, if one flat part reads all elements in that order. `shard` is
-    the place in a sharded tensor. The numbers are not the stored ones if the source `is_dequantized`.
+    `zeros` are not stored. `order` are the dimensions from the widest stride to the narrowest, if one flat part reads
+    all in that order. Numbers of a source that `is_dequantized` are not the stored ones.
     """
 
     parts: tuple[Part, ...]
@@ -78,7 +75,6 @@ class Source:
 
     @property
     def part_shapes(self) -> tuple[tuple[int, ...], ...]:
-        """The shapes of all parts of a nested tensor; else the shape."""
         return self.nested_shapes or (self.shape,)
 
     def blocks(self) -> Iterator[Array]:
@@ -98,11 +94,9 @@ def source_of(
     is_dense: bool = False,
     caller: str = "stats",
 ) -> Source:
-    """Return the source of `obj`, in the order of memory, or with `in_order` in the order of indices.
+    """Return the source of `obj`; raise as a conversion does if there are no numbers.
 
-    `is_dense` makes sparse tensors dense, in new memory. `info` is the result of `inspect`, if a plan was made of it.
-    Call it outside all modes. Raises errors as a conversion does if there are no numbers, and BadRequestError if there
-    is no such `axis`, or the kind of tensor has no axes.
+    `is_dense` makes sparse tensors dense, in new memory. Call it outside all modes.
     """
     if is_storage(obj):
         obj = tensor_of(obj)
@@ -199,10 +193,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 
 
 def nbytes_unasked(info: TensorInfo) -> int:
-    """Return the bytes that automatic statistics would read; 0 if they must be requested.
-
-    They must be on an accelerator, for values that are not computed yet, and while a collective writes them.
-    """
+    """Return the bytes that automatic statistics would read; 0 if they must be requested."""
     is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
     if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
         return 0

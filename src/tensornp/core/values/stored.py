@@ -29,13 +29,10 @@ Box = tuple[slice, ...]
 @final
 @dataclass(frozen=True)
 class StoredValues:
-    """The values of a tensor that lies in a file; `shape` and `dtype` are those of the tensor.
+    """The values of a tensor that lies in a file, read some at a time.
 
-    `read_box` returns the elements in a box of contiguous indices as a new tensor, and `read_flat` a number of elements
-    from one on. `where` describes the values in a few words. `quantized` is the quantized dtype of torch, if it is one.
-    `codes` are the stored values of a weight whose `scheme` gives them their meaning. Values that are best read by one
-    thread are `is_sequential`. At most `max_stored` elements are stored. `reading` opens the file for many reads, and
-    returns another `read_flat`.
+    `read_box` returns a box as a new tensor, `read_flat` a number of elements from one on. `codes` are the stored
+    values of a weight whose `scheme` gives them their meaning. `reading` opens the file for many reads.
     """
 
     shape: tuple[int, ...]
@@ -85,10 +82,7 @@ class StoredValues:
 
 
 def values_of_array(array: Array) -> torch.Tensor | StoredValues:
-    """Return the values of an array as those of a tensor; only requested elements are copied.
-
-    Raises UnsupportedArrayError if torch has no such dtype.
-    """
+    """Return the values of an array as those of a tensor; raise UnsupportedArrayError for other dtypes."""
     facts = KNOWN.get(array.dtype.name)
     is_masked = issubclass(type(array), np.ma.MaskedArray)
     if is_masked or facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
@@ -125,10 +119,7 @@ MAX_INNER, MAX_BOX = 2**16, 2**20
 
 
 def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Callable[[int, int], Array]:
-    """Return a reader of elements in the order of indices, by boxes of a bounded size.
-
-    Each thread keeps its last box, of which the next elements are a part.
-    """
+    """Return a reader of elements by boxes of a bounded size; each thread keeps its last box."""
     axis = next((k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= MAX_INNER), 0)
     inner, outer, num = math.prod(shape[axis + 1 :]), shape[:axis], shape[axis] if shape else 1
     num_rows = max(MAX_BOX // max(inner, 1), 1)
@@ -161,8 +152,6 @@ def flat_from_boxes(shape: tuple[int, ...], read: Callable[[Box], Array]) -> Cal
 
 
 class Description(NamedTuple):
-    """The class, shape and dtype of a tensor or array."""
-
     class_name: str
     shape: tuple[int, ...]
     dtype: str

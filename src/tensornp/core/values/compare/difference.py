@@ -16,11 +16,7 @@ from tensornp.errors import NoDataError
 
 
 def difference_of(first: Subject, second: Subject) -> StoredValues:
-    """Return ``second - first``, of float64 or complex128; 0 for equal elements, as two NaN are.
-
-    Reads the elements of both when its own are read. An element that one masked tensor hides is NaN. Raises NoDataError
-    if the shapes differ.
-    """
+    """Return ``second - first`` in float64 or complex128, read on request; equal elements give 0."""
     if first.shape != second.shape:
         raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")
     is_complex = any(one.info.dtype.is_complex for one in (first, second))

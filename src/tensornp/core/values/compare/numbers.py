@@ -90,10 +90,7 @@ def plain_number(value: Any) -> Any:
 
 
 class Difference(NamedTuple):
-    """Rows that differ and the largest difference: "row 3 of 10", "largest |Δ| 2 at [3, 1]", 2.0.
-
-    `num_lost` elements were finite and are not any more.
-    """
+    """Rows that differ, and the largest difference; `num_lost` elements were finite and are not any more."""
 
     rows: str
     delta: str

@@ -35,10 +35,9 @@ TOLD = ("may",)
 def snapshot_with_values(
     obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = 2**30
 ) -> Snapshot:
-    """Return the state of a tensor or an array, with a copy of its values of up to `max_copy_nbytes`.
+    """Return the state of a tensor or an array, with a copy of up to `max_copy_nbytes`.
 
-    Only a sample is read of more than `max_read_nbytes`. The copy of `before`, the last snapshot, is kept if nothing
-    has changed.
+    Only a sample is read of more than `max_read_nbytes`. The copy of `before` is kept if nothing has changed.
     """
     plain: Any = obj
     if is_tensor(obj):

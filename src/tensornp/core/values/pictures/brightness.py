@@ -21,10 +21,7 @@ Values = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The conversion that the caller requests.
-
-    Channels were normalized by `mean` and `std`; the values `bounds` are black and white.
-    """
+    """The conversion that the caller requests; the values `bounds` are black and white."""
 
     mean: Numbers | None = None
     std: Numbers | None = None
@@ -32,17 +29,12 @@ class Asked:
 
     @property
     def is_normalized(self) -> bool:
-        """Whether a normalization is to be undone."""
         return self.mean is not None or self.std is not None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bright:
-    """Values as they are shown.
-
-    `pixels` are bytes, of tiles × height × width × channels. `is_marked` is True where a channel is NaN, infinite or
-    hidden. `words` say how black and white were found, and `num_beyond` values lie beyond.
-    """
+    """Bytes of tiles × height × width × channels; `is_marked` where a channel is NaN, infinite or hidden."""
 
     pixels: Values
     is_marked: Values
@@ -51,10 +43,7 @@ class Bright:
 
 
 def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
-    """Return values of tiles × height × width × channels as bytes.
-
-    Bytes and bools stay as they are; all other parts share one range.
-    """
+    """Return values of tiles × height × width × channels as bytes, all floats in one range."""
     is_plain = not asked.is_normalized and asked.bounds is None
     others = [None if is_plain and part.dtype in (np.uint8, np.bool_) else _colours(part, asked) for part in parts]
     low, high, said = _stretch([one for one in others if one is not None], asked)

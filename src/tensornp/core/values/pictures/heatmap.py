@@ -18,13 +18,9 @@ Plane = np.ndarray[tuple[int, int], Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heatmap:
-    """A plane in few pixels; no hidden element is farther out than the shown ones.
+    """A plane in few pixels: the elements of each cell that are farthest from 0, the larger of two.
 
-    `values` are the elements of each cell that are farthest from 0, the larger of two; NaN if there is none. `flags`
-    are `FINITE`, `NAN`, `POSINF`, `NEGINF` or `NOTHING`: one NaN claims its pixel, else one infinity does, the positive
-    one of both. `shape` are the rows and columns of the plane, and `cell` those of a pixel; the last ones may cover
-    fewer. It `is_signed` if there are elements on both sides of 0, in cells without NaN, and `is_modulus` for complex
-    elements.
+    One NaN claims its pixel, else one infinity does. `cell` are the rows and columns of a pixel.
     """
 
     values: np.ndarray[Any, Any]
@@ -45,15 +41,11 @@ class Heatmap:
         return bool(self.flags.shape != _size(self.shape, self.cell))
 
     def count(self, flag: int) -> int:
-        """Return the number of pixels with a flag."""
         return int(np.count_nonzero(self.flags == flag))
 
 
 class HeatmapBuilder:
-    """Builds a `Heatmap` from blocks in any order.
-
-    All cells but the last have one size: at 257 columns and at most 256 pixels, a pixel covers 2.
-    """
+    """Builds a `Heatmap` from blocks in any order; all cells but the last have one size."""
 
     def __init__(self, shape: tuple[int, int], max_height: int = MAX_HEIGHT, max_width: int = MAX_WIDTH) -> None:
         self.shape = shape
@@ -79,7 +71,6 @@ class HeatmapBuilder:
                 reduce(part, cells, out=part)
 
     def finish(self) -> Heatmap:
-        """Return the picture of the blocks so far."""
         low, high = self._low, self._high
         is_nothing, is_nan = low > high, np.isnan(low)
         values = np.where(high >= -low, high, low)
@@ -91,7 +82,6 @@ class HeatmapBuilder:
 
 
 def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:
-    """Return the numbers of cells along both dimensions."""
     return -(-shape[0] // cell[0]), -(-shape[1] // cell[1])
 
 
@@ -128,10 +118,7 @@ _FAR = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The values at the two ends of the colours; equal if all values are, NaN if none is finite.
-
-    `centre` is the value of the middle colour of signed data. `num_below` and `num_above` finite pixels lie beyond.
-    """
+    """The values at the two ends of the colours; equal if all values are, NaN if none is finite."""
 
     low: float
     high: float
@@ -141,7 +128,6 @@ class Limits:
 
     @property
     def num_beyond(self) -> int:
-        """How many pixels are finite and lie beyond."""
         return self.num_below + self.num_above
 
     @np.errstate(all="ignore")
@@ -156,11 +142,7 @@ class Limits:
 
 @np.errstate(all="ignore")
 def limits(heatmap: Heatmap) -> Limits:
-    """Return the limits for the colours of `heatmap`, symmetric about 0 if it is signed.
-
-    They are the least and the greatest pixel, or if these are more than twice as far apart as all pixels except 1 % at
-    each end, the ends of these.
-    """
+    """Return the limits for the colours; if 1 % at each end lie far out, they lie beyond."""
     pixels = heatmap.values[heatmap.flags == FINITE]
     centre = 0.0 if heatmap.is_signed else None
     if not pixels.size:

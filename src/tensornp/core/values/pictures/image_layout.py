@@ -15,12 +15,7 @@ from tensornp.errors import BadRequestError
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """The shown planes, in order.
-
-    `plane` are the rows and columns of each: the last two dimensions. `indices` are the indices of the planes in the
-    other dimensions, and `grid` the rows and columns of planes. `title` is short: "plane [0, 3] of 2 × 4", or empty.
-    `origin` is the first row and column of a single plane in a sharded tensor.
-    """
+    """The shown planes in order: their size, their indices in the other dimensions, and their grid."""
 
     plane: tuple[int, int]
     indices: tuple[tuple[int, ...], ...]
@@ -35,12 +30,7 @@ def tiles_of(
     max_tiles: int = 1,
     shard: ShardFacts | None = None,
 ) -> Tiles:
-    """Return the shown planes of a tensor of `shape`.
-
-    `index` has an integer for each dimension except the last two; None shows the first `max_tiles` planes, and two
-    further dimensions are the rows and columns of the grid. With a `shard`, the index and the title are those in the
-    whole. Raises BadRequestError if `index` does not fit, or another rank has it.
-    """
+    """Return the shown planes of a tensor; with a `shard`, index and title are those in the whole."""
     outer, whole = shape[:-2], shape if shard is None else shard.whole
     plane = (1, 1, *shape)[-2], (1, 1, *shape)[-1]
     count = min(math.prod(outer), max(1, max_tiles))
@@ -109,10 +99,9 @@ LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 
 @dataclass(frozen=True, slots=True)
 class ImageLayout:
-    """The layout of a tensor as pictures.
+    """The layout of a tensor as pictures: a letter for each dimension, and why it was chosen.
 
-    `name` has a letter for each dimension: N pictures, C channels, H rows, W columns. `reason` says why it was chosen.
-    `counts` indices of each dimension are shown, every `steps`-th of them. `grid` are the rows and columns of tiles.
+    `counts` indices of each dimension are shown, every `steps`-th of them.
     """
 
     name: str
@@ -129,7 +118,6 @@ class ImageLayout:
 
     @property
     def outer(self) -> str:
-        """The dimensions whose indices are tiles."""
         return _outer(self.name, self.shape)
 
     @property
@@ -164,10 +152,7 @@ class ImageLayout:
 def layout_of(
     shape: tuple[int, ...], layout: str | None = None, max_tiles: int = MAX_TILES, max_pixels: int = MAX_PIXELS
 ) -> ImageLayout:
-    """Return the layout of a picture; `layout` None chooses the likeliest, with the reason.
-
-    Raises BadRequestError if there is no such layout, it does not fit, or none does.
-    """
+    """Return the layout of a picture; `layout` None chooses the likeliest, with the reason."""
     if layout is not None and layout not in LAYOUTS:
         raise BadRequestError(f"layout must be one of {', '.join(LAYOUTS)}, or None, got {quoted(layout)}")
     fitting = [name for name in LAYOUTS if len(name) == len(shape)]
@@ -185,11 +170,7 @@ _CURE = "two to four dimensions: rows and columns, with channels, or a batch of 
 
 
 def _likeliest(shape: tuple[int, ...]) -> tuple[str, str]:
-    """Return the layout that is taken unasked, and why.
-
-    Channels come last only where they are fewer than rows and columns: a convolution's weight of (64, 32, 3, 3) is no
-    batch of RGB.
-    """
+    """Return the default layout and why; a convolution's weight of (64, 32, 3, 3) is no batch of RGB."""
     readings = _READINGS[len(shape)]
     if len(readings) == 1:
         return readings[0], "the only layout that fits"
@@ -212,7 +193,6 @@ def _outer(name: str, shape: tuple[int, ...]) -> str:
 
 
 def _placed(name: str, reason: str, shape: tuple[int, ...], max_tiles: int, max_pixels: int) -> ImageLayout:
-    """Return the layout with as many tiles and pixels as fit."""
     counts, outer, room = dict(zip(name, shape, strict=True)), _outer(name, shape), max_tiles
     for letter in reversed(outer):
         counts[letter] = min(room, counts[letter])

@@ -31,10 +31,7 @@ _MAX_SAID = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tile:
-    """One picture.
-
-    `label` is its index, and `is_marked` is True where a channel is NaN, infinite or hidden.
-    """
+    """One picture; `is_marked` is True where a channel is NaN, infinite or hidden."""
 
     label: str
     pixels: np.ndarray[Any, Any]
@@ -43,8 +40,6 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """The tiles of a picture row by row, their grid, and the words of the caption."""
-
     tiles: tuple[Tile, ...]
     grid: tuple[int, int]
     words: tuple[str, ...]
@@ -53,10 +48,7 @@ class Picture:
 @outside_modes
 @np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
-    """Return the pixels of a tensor, an array or a list of these; only those that are shown are read.
-
-    Raises as `tensornp.image` does, which says what the arguments mean.
-    """
+    """Return the pixels of a tensor, an array or a list of these; only those that are shown are read."""
     obj = values_of(obj)
     base = next((base for base in (list, tuple) if issubclass(type(obj), base)), None)
     base = None if is_tensor_like(obj) else base
@@ -140,7 +132,6 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
 
 
 def _tiled(shown: Any, layout: ImageLayout) -> Any:
-    """Return values of tiles × height × width × channels."""
     inner = [letter for letter in layout.name if letter not in layout.outer and letter not in "HW"]
     order = [layout.name.index(letter) for letter in (*layout.outer, "H", "W", *inner)]
     shown = shown.transpose(order)

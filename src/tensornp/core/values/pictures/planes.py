@@ -33,8 +33,6 @@ MAX_NUMEL = 2**32
 
 @dataclass(frozen=True, slots=True)
 class PlaneMap:
-    """A heat map, the limits of its colours, and its planes."""
-
     heatmap: Heatmap
     limits: Limits
     tiles: Tiles
@@ -44,8 +42,7 @@ class PlaneMap:
 def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
     """Return the heat map of the last two dimensions; None if there is nothing to show.
 
-    With more dimensions it shows the plane at `index`, or else the first plane, or up to 64 small ones in a grid. For a
-    sharded tensor, `index` is that in the whole. Only these planes are read; sparse tensors become dense.
+    With more dimensions it shows the plane at `index`, or up to 64 small planes in a grid.
     """
     return _planes_of(subject_of(obj), index)
 
@@ -89,11 +86,7 @@ class _UnwantedError(Exception):
 
 @outside_modes
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
-    """Return the heat map of the plane of `window`, or None when it is no longer wanted.
-
-    Reads every element of the plane; `is_wanted` is called before each block. Raises NotReadError if far more elements
-    would be read.
-    """
+    """Return the heat map of the plane of `window`, or None when it is no longer wanted."""
     try:
         heatmap = _heatmap_of(subject, window, SIDE, is_wanted)
     except _UnwantedError:

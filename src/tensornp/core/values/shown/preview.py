@@ -27,10 +27,7 @@ from tensornp.errors import NotReadError
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The text of an array: ``repr`` of the converted array unless `note` says otherwise.
-
-    The text is empty if no value was read; `note` says why.
-    """
+    """The text of an array: ``repr`` of the converted array unless `note` says otherwise."""
 
     text: str
     note: str = ""
@@ -63,9 +60,8 @@ def preview(
 ) -> Preview:
     """Return NumPy's text of the array that `plan` would give.
 
-    Only the printed elements are read, on the tensor's own device into new memory, so the tensor's storage is not
-    locked. A kind that cannot be indexed is laid out; if it is too large, its stored parts are shown. At most about
-    `max_elements` are printed.
+    Only the printed elements are read, into new memory. A kind that cannot be indexed is laid out; if it is too large,
+    its stored parts are shown.
     """
     held, inner = what_it_stands_for(tensor, info)
 
@@ -157,7 +153,6 @@ def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
 
 
 def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]) -> Preview:
-    """Return the text of the list of arrays of a nested tensor."""
     most = max(1, max_elements // _MAX_PARTS)
     each = [_preview(part, inspect(part), plan, most, own).text for part in parts[:_MAX_PARTS]]
     if len(parts) <= _MAX_PARTS:
@@ -169,10 +164,7 @@ def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, o
 def first_values(
     tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int, printoptions: Mapping[str, Any] = AUTO
 ) -> str:
-    """Return the first `count` values along the last dimension as NumPy prints them.
-
-    Reads these elements only, as `preview` does.
-    """
+    """Return the first `count` values along the last dimension as NumPy prints them."""
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
         return info.detail
@@ -227,21 +219,14 @@ def _places(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
 
 
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:
-    """Return the array of the elements at `places`, a `numpy.ma.MaskedArray` for a masked tensor.
-
-    Call it `outside_modes`. Raises NotReadError if memory was freed, a collective still makes the values, or as
-    `Kind.few` does.
-    """
+    """Return the array of the elements at `places`; raise NotReadError if they are not there."""
     return array_of_few(plan, *few_of(tensor, info, places))
 
 
 def few_of(
     tensor: torch.Tensor | StoredValues, info: TensorInfo, places: Places
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return the elements at `places`, and for a masked tensor the mask of the shown ones.
-
-    Call it `outside_modes`.
-    """
+    """Return the elements at `places`, and for a masked tensor the mask of the shown ones."""
     if type(tensor) is StoredValues:
         return tensor.few(places), None
     if info._is_pending:
@@ -266,11 +251,7 @@ def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor
 
 
 def _with_shape(text: str, printed: tuple[int, ...], shape: tuple[int, ...]) -> str:
-    """Return the text of an array of corners with the shape of the whole.
-
-    Only the shape that NumPy states after the corners changes, and with it the line break before. NumPy breaks where
-    the last line would pass the line width (`array_repr`, NumPy 2.4).
-    """
+    """Return the text of an array of corners with the shape of the whole, broken as NumPy breaks it."""
     options = np.get_printoptions()
     end = text.rindex("]") + 1
     body, extras = text[:end], text[end:].strip(", \n")

@@ -17,11 +17,7 @@ Index = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A table of `num_rows` rows and `num_columns` columns of an array of `shape`.
-
-    `row_axis` runs down and `column_axis` to the right; an array of one dimension is one row. `corner` is the index of
-    the element at the top left.
-    """
+    """A table of an array of `shape` along two axes; `corner` is the index at its top left."""
 
     shape: Index
     row_axis: int | None
@@ -32,7 +28,6 @@ class Window:
 
     @property
     def numel(self) -> int:
-        """The number of shown cells."""
         return self.num_rows * self.num_columns
 
     @property
@@ -43,7 +38,6 @@ class Window:
 
     @property
     def _counts(self) -> list[int]:
-        """The number of shown indices along each axis."""
         seen = {self.row_axis: self.num_rows, self.column_axis: self.num_columns}
         return [seen.get(axis, 1) for axis in range(len(self.shape))]
 
@@ -56,7 +50,6 @@ class Window:
 
     @property
     def places(self) -> Places:
-        """The shown indices of each dimension."""
         return [list(range(at, at + count)) for at, count in zip(self.corner, self._counts, strict=True)]
 
     @property
@@ -88,11 +81,7 @@ def window_of(
     num_rows: int = 16,
     num_columns: int = 12,
 ) -> Window:
-    """Return a window on an array of `shape`, along `axes` or its last two.
-
-    A window that is too large, or begins too late, is cut to the array and to `MAX_ROWS` × `MAX_COLUMNS`. A `corner` of
-    another number of dimensions is ignored. Raises BadRequestError if `axes` are not two different ones of the array.
-    """
+    """Return a window on an array, along `axes` or its last two, cut to the array and the largest size."""
     ndim = len(shape)
     row_axis, column_axis = (ndim - 2 if ndim > 1 else None), (ndim - 1 if ndim else None)
     if axes is not None and ndim > 1:
@@ -116,11 +105,7 @@ def window_of(
 
 
 def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
-    """Return an index or a slice for each axis of `shape`, counted from the front, with an end.
-
-    `text` is a NumPy index of integers, slices without a step and ``...``, with or without brackets. It is parsed and
-    never evaluated. Raises BadRequestError if it is anything else, names too many axes, or is out of bounds.
-    """
+    """Return an index or a slice for each axis; `text` is a NumPy index, which is never evaluated."""
     inner = text.strip()
     inner = inner[1:-1] if inner.startswith("[") and inner.endswith("]") else inner
     parts = [part.strip() for part in inner.split(",")] if inner.strip() else []

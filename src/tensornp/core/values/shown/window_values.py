@@ -32,10 +32,9 @@ NAN, POSITIVE_INF, NEGATIVE_INF, HIDDEN = 127, 126, -126, 125
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The tensor of a window: a part of a nested tensor, the local part of a distributed one.
+    """The tensor of a window: a part of a nested tensor, or the local part of a distributed one.
 
-    `access` is the expression that leads to it from ``t``. `part` and `num_parts` count the parts of a nested tensor,
-    else both are 0. `shard` is its place in a tensor of which other ranks hold more.
+    `access` is the expression that leads to it from ``t``. `part` of `num_parts` counts nested parts, else both are 0.
     """
 
     tensor: torch.Tensor | StoredValues
@@ -48,7 +47,6 @@ class Subject:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the values, also if several are packed into an element."""
         return self.info._array_shape
 
     def code(self, name: str) -> str:
@@ -60,12 +58,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The elements of a window, row by row.
-
-    `texts` have few digits; `exact` are the shortest texts from which NumPy reads the same values. `shades` are the
-    places between 0 and the largest magnitude, from -100 to 100, or NAN, HIDDEN and so on. `scale` are the least and
-    the largest value with a shade, 0 included.
-    """
+    """The elements of a window: short texts, exact ones, and shades from -100 to 100, or NAN and so on."""
 
     texts: list[str]
     exact: list[str]
@@ -75,10 +68,7 @@ class Seen:
 
 @outside_modes
 def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
-    """Return the tensor that a window shows; for a nested one the part of that number, or the last one.
-
-    Reads metadata only. Raises as `to_numpy` does, and BadRequestError if there are no parts.
-    """
+    """Return the tensor that a window shows; for a nested one the part of that number, or the last one."""
     tensor: Any = values_of_array(seen) if is_array(seen) else seen
     if type(tensor) is StoredValues:
         return Subject(tensor, tensor.info, decide(tensor.info), "t")
@@ -109,10 +99,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
 
 @outside_modes
 def read_window(subject: Subject, window: Window) -> Seen:
-    """Return the elements of `subject` in `window`; nothing else is read.
-
-    Raises NotReadError if far more elements would be read.
-    """
+    """Return the elements of `subject` in `window`; nothing else is read."""
     if not window.numel:
         return Seen([], [], [], (0.0, 0.0))
     array = elements_in(subject, window)
@@ -137,11 +124,7 @@ def elements_in(subject: Subject, window: Window) -> Any:
 
 
 def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
-    """Return the place of each element of a flat array on its scale, and the two ends of that.
-
-    The scale is symmetric about 0: a shade is the value, or the modulus of a complex number, over the largest magnitude
-    among the finite and shown ones.
-    """
+    """Return the place of each element on a scale symmetric about 0, and the two ends of that."""
     values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array)
     with np.errstate(all="ignore"):
         is_nan, is_inf = np.isnan(values), np.isinf(values)
@@ -165,11 +148,10 @@ _NARROW, _LEAST_FIXED = -2, -3
 
 
 def column_texts(array: Any, num_columns: int, digits: int) -> list[str]:
-    """Return each element of a flat array, the rows of a table one after another, as a short text.
+    """Return each element of a table as a short text.
 
-    The largest of a column has so many significant digits, or one less; columns within a decade of the largest one
-    have its decimals, so that a matrix of weights looks even. Decimals that say nothing are left out, and a hidden
-    element is ``--``. Integers are whole.
+    The largest of a column has so many significant digits, or one less; columns within a decade of the largest one have
+    its decimals, so that a matrix of weights looks even.
     """
     values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array)
     if values.dtype.kind not in "fc":
@@ -182,7 +164,6 @@ def column_texts(array: Any, num_columns: int, digits: int) -> list[str]:
 
 
 def _in_columns(table: np.ndarray[Any, Any], digits: int) -> list[str]:
-    """Return the texts of a table of floats, row by row."""
     with np.errstate(all="ignore"):
         sizes = np.abs(table.astype(np.float64))
     largest = np.where(np.isfinite(sizes), sizes, 0).max(axis=0)

@@ -21,11 +21,7 @@ _MAX_TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class ChannelNorms:
-    """The channels that stand out among `num` along one axis of a weight.
-
-    `num_dead` are zero throughout, if others are not; `dead` are the first of them. `num_outliers` have a norm of at
-    least 10 times the median of the others; `outliers` are those of the largest norms, with their ratios to the median.
-    """
+    """The channels of a weight that are zero throughout, or have 10 times the median norm of the others."""
 
     axis: int
     num: int

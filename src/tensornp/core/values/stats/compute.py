@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -94,10 +94,7 @@ def scan(
     info: TensorInfo | None = None,
     caller: str = "stats",
 ) -> TensorStats:
-    """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task.
-
-    `in_depth` also finds channels that stand out. `info` is the result of `inspect`, if it is known.
-    """
+    """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task."""
     source = source_of(obj, axis, info=info, caller=caller)
     if type(obj) is StoredValues and obj.is_sequential:
         num_threads = 1
@@ -131,13 +128,6 @@ def scan_source(
     return tasks.result(found)
 
 
-class Task(NamedTuple):
-    """Some blocks of a part."""
-
-    part: Part
-    blocks: list[Block]
-
-
 @dataclass
 class Tally:
     """The result of one task, of bounded size, which can be sent to another process."""
@@ -163,20 +153,20 @@ class Tasks:
         # An odd step, so that a sample does not come from few columns of a matrix.
         self._one_in = 1 if histogram == "all" or num_read <= ALL_NUMEL else num_read // SAMPLE_NUMEL | 1
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[tuple[Part, list[Block]]]:
         for part in self._source.parts:
             several = _FUSED_BLOCKS if self._kernels is not None and part.dtype == "float32" else 1
             blocks = part.blocks(several)
             while some := list(itertools.islice(blocks, max(TASK_BLOCKS // several, 1))):
-                yield Task(part, some)
+                yield part, some
 
     @np.errstate(all="ignore")
-    def tally(self, task: Task) -> Tally:
+    def tally(self, task: tuple[Part, list[Block]]) -> Tally:
         """Return the result of one task."""
-        part, found = task.part, list[TensorStats]()
+        (part, blocks), found = task, list[TensorStats]()
         counter = Counter(self._kernels.add_codes if self._kernels is not None else None)
         squares, digests, sampled = [np.zeros(along.size) for along in self._layout], [], []
-        for block, read in zip(task.blocks, part.read(task.blocks), strict=True):
+        for block, read in zip(blocks, part.read(blocks), strict=True):
             numbers = read.compressed() if hasattr(read, "compressed") else read
             if self._in_depth:
                 digests.append(digest_of(numbers))
@@ -196,7 +186,7 @@ class Tasks:
                     sampled.append(finite[:: self._one_in].copy())
         if sampled:
             counter.add(np.concatenate(sampled))
-        numel = sum([math.prod(block.shape) for block in task.blocks]) * part.times * part.per_element
+        numel = sum([math.prod(block.shape) for block in blocks]) * part.times * part.per_element
         distribution = counter.finish(factor=part.times, one_in=self._one_in) if self._has_distribution else None
         stats = replace(sum_of(found), distribution=distribution)
         stats = times(stats, part.times) if part.times > 1 else stats

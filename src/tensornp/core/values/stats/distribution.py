@@ -49,10 +49,7 @@ class Histogram:
     _mime_, _repr_html_ = mime_of, html_of
 
     def cells(self, num_cells: int) -> Array:
-        """Return the number of elements in `num_cells` equal intervals between the outer edges, as float64.
-
-        The elements of a bin lie evenly between its edges, so this is the mean density in each interval.
-        """
+        """Return the mean number of elements in equal intervals between the outer edges."""
         if self.edges[0] == self.edges[-1]:
             return np.full(num_cells, self.counts.sum() / num_cells)
         _, edges = scaled(self.edges)
@@ -75,10 +72,9 @@ def scaled(numbers: Array) -> tuple[int, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Finite numbers in ascending order, and how often each occurs.
+    """Finite numbers in ascending order, and how often each occurs in one of `one_in` elements.
 
-    Unless they are exact, each number stands for all with its bfloat16 code. Of a sample, each count stands for
-    `one_in` elements.
+    Unless they are exact, each number stands for all with its bfloat16 code.
     """
 
     numbers: Array
@@ -96,12 +92,10 @@ class Distribution:
 
     @property
     def num_seen(self) -> int:
-        """The sum of the counts."""
         return int(self.counts.sum())
 
     @property
     def scope(self) -> str:
-        """The elements that were counted, in words."""
         return f"sampled 1/{self.one_in:,}" if self.one_in > 1 else "all elements"
 
     @property
@@ -122,10 +116,7 @@ class Distribution:
     @never_compiled
     @np.errstate(all="ignore")
     def quantile(self, q: float, low: float, high: float, *, is_integer: bool = False) -> float:
-        """Return the quantile `q`, interpolated linearly between ranks as NumPy does.
-
-        A code stands for the middle of its numbers; of integers, for the middle of its integers.
-        """
+        """Return the quantile `q`, interpolated linearly between ranks as NumPy does."""
         lows, highs = self._ends()
         if is_integer:
             lows, highs = np.ceil(lows), np.floor(highs)
@@ -189,10 +180,7 @@ def _bits(numbers: Array) -> tuple[Array, bool]:
 
 
 class Counter:
-    """Counts blocks of numbers; keeps the numbers while they are few.
-
-    `count` adds the codes of float32 bits to counts, and returns the union of their lower halves.
-    """
+    """Counts blocks of numbers; keeps the numbers while they are few."""
 
     def __init__(self, count: Callable[[Array, Array], int] | None = None) -> None:
         self._count = count
@@ -220,7 +208,6 @@ class Counter:
         self._counts += np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
 
     def finish(self, *, factor: int = 1, one_in: int = 1) -> Distribution:
-        """Return the distribution, each number counted `factor` times."""
         if self._counts is not None:
             return of_codes(self._counts * factor, is_exact=self._is_exact, one_in=one_in)
         numbers = np.concatenate([np.empty(0), *self._kept])
@@ -228,7 +215,6 @@ class Counter:
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
-    """Return the distribution of all parts together."""
     if len(parts) == 1:
         return parts[0]
     rates = {part.one_in for part in parts if part.num_seen} or {1}

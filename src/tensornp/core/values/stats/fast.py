@@ -62,13 +62,10 @@ def _read_only(numbers: Array) -> Array:
 
 
 class Kernels(NamedTuple):
-    """The compiled loops."""
-
     walk: Any
     count_codes: Any
 
     def add_codes(self, bits: Array, counts: Array) -> int:
-        """Count the leading 16 bits of float32 bits; return the union of the others."""
         return int(self.count_codes(_read_only(bits), counts))
 
     def figures_of(self, numbers: Array) -> TensorStats | None:

@@ -42,7 +42,14 @@ def figures_of(numbers: Array) -> TensorStats:
 def _moments(numbers: Array) -> tuple[Number, float, float]:
     """Return the sum, the mean and the standard deviation."""
     wide = numbers.astype(np.float64)
-    total: Number = float(wide.sum()) if numbers.dtype.kind == "f" else _exact_sum(numbers)
+    total: Number
+    if numbers.dtype.kind == "f":
+        total = float(wide.sum())
+    elif numbers.itemsize < 8:
+        total = int(numbers.sum(dtype=np.int64))
+    else:
+        # The sums of both halves fit 64 bits.
+        total = int((numbers >> 32).sum()) * 2**32 + int((numbers & 0xFFFFFFFF).sum())
     if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
         return total, float(wide[0]), 0.0
     # Not a dot product: the threads of BLAS and of torch wait for each other, which takes ten times as long.
@@ -54,19 +61,9 @@ def _moments(numbers: Array) -> tuple[Number, float, float]:
     return total, mean, math.sqrt(variance)
 
 
-def _exact_sum(integers: Array) -> int:
-    if integers.itemsize < 8:
-        return int(integers.sum(dtype=np.int64))
-    # The sums of both halves fit 64 bits.
-    return int((integers >> 32).sum()) * 2**32 + int((integers & 0xFFFFFFFF).sum())
-
-
 @np.errstate(all="ignore")
 def modulus_of(numbers: Array) -> Array:
-    """Return the absolute values of complex numbers as float64.
-
-    The result is NaN if one part is NaN; a finite number whose modulus overflows gets the largest float64.
-    """
+    """Return absolute values as float64: NaN if one part is, the largest float if a finite one overflows."""
     wide = numbers.astype(np.complex128, copy=False)
     sizes = np.hypot(wide.real, wide.imag)
     if sizes.size and not np.isfinite(sizes.max()):
@@ -94,34 +91,22 @@ class _Columns:
     def __init__(self, size: int, dtype: np.dtype[Any]) -> None:
         self._ends = (np.iinfo(dtype).max, np.iinfo(dtype).min) if dtype.kind in "iu" else (np.inf, -np.inf)
         self.low, self.high = (np.full(size, end, dtype) for end in self._ends)
-        self.count, self.nan, self.posinf, self.neginf, self.zeros, self.finite = np.zeros((6, size), np.int64)
+        self.counts = np.zeros((5, size), np.int64)
+        self.finite = np.zeros(size, np.int64)
         self.mean, self.deviations, self.total = np.zeros((3, size))
 
-    def add(self, values: Array, hidden: Array | None, at: slice) -> None:
+    def add(self, values: Array, shown: Array, at: slice) -> None:
         """Add a block of shape (indices, elements)."""
-        finite = np.isfinite(values) if hidden is None else np.isfinite(values) & ~hidden
-        is_whole = bool(finite.all())
-        num = finite.sum(1) if not is_whole else np.full(len(values), values.shape[1])
-        self.count[at] += values.shape[1] - (hidden.sum(1) if hidden is not None else 0)
-        low = high = values
-        wide = values.astype(np.float64)
-        if not is_whole:
-            odd = ~finite if hidden is None else ~(finite | hidden)
-            self.nan[at] += (odd & np.isnan(values)).sum(1)
-            self.posinf[at] += (odd & (values == np.inf)).sum(1)
-            self.neginf[at] += (odd & (values == -np.inf)).sum(1)
-            low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
-            wide[~finite] = 0
-        is_zero = values == 0
-        if is_zero.any():
-            self.zeros[at] += (finite & is_zero).sum(1)
+        finite = np.isfinite(values) & shown
+        tests = shown, np.isnan(values) & shown, (values == np.inf) & shown, (values == -np.inf) & shown, values == 0
+        self.counts[:, at] += [test.sum(1) for test in tests[:4]] + [(tests[4] & finite).sum(1)]
+        low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
         self.low[at] = np.minimum(self.low[at], low.min(1))
         self.high[at] = np.maximum(self.high[at], high.max(1))
-        total = wide.sum(1)
+        wide = np.where(finite, values, 0).astype(np.float64)
+        num, total = finite.sum(1), wide.sum(1)
         mean = total / np.maximum(num, 1)
-        wide -= mean[:, None]
-        if not is_whole:
-            wide[~finite] = 0
+        wide = np.where(finite, wide - mean[:, None], 0)
         share = num / np.maximum(self.finite[at] + num, 1)
         difference = np.where(num, mean - self.mean[at], 0)
         self.deviations[at] += np.einsum("ij,ij->i", wide, wide) + difference**2 * self.finite[at] * share
@@ -132,8 +117,6 @@ class _Columns:
     def stats(self, factor: int) -> TensorStats:
         """Return the statistics as arrays, each element counted `factor` times."""
         has = self.finite > 0
-        counts = self.count, self.nan, self.posinf, self.neginf, self.zeros
-        count, nan, posinf, neginf, zeros = (one * factor for one in counts)
         low, high, total = self.low, self.high, self.total * factor
         if not has.all():
             low, high = (np.where(has, ends.astype(np.float64), math.nan) for ends in (low, high))
@@ -141,6 +124,7 @@ class _Columns:
             total = total.astype(np.int64)
         std = np.sqrt(self.deviations / np.maximum(self.finite, 1))
         mean, std = (np.where(has, numbers, math.nan) for numbers in (self.mean, std))
+        count, nan, posinf, neginf, zeros = self.counts * factor
         return TensorStats(count, nan, posinf, neginf, zeros, low, high, total, mean, std)
 
 
@@ -157,16 +141,13 @@ def stats_by_axis(source: Source) -> TensorStats:
     for block, numbers in zip(blocks, part.read(blocks), strict=True):
         several = [modulus_of(numbers), numbers.real, numbers.imag] if numbers.dtype.kind == "c" else [numbers]
         columns = columns or [_Columns(size, one.dtype) for one in several]
-        packed = source.shape[source.axis] // max(part.shape[part.axis], 1)
-        num = block.shape[part.axis] * packed
+        packed = size // max(part.shape[part.axis], 1)
+        num, first = block.shape[part.axis] * packed, block.start[part.axis] * packed
         shape = math.prod(block.shape[: part.axis]), num, -1
-        first = block.start[part.axis] * packed
         for one, values in zip(columns, several, strict=True):
-            rows = np.ma.getdata(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
-            hidden = None
-            if source.is_masked:
-                hidden = np.ma.getmaskarray(values).reshape(shape).swapaxes(0, 1).reshape(num, -1)
-            one.add(rows, hidden, slice(first, first + num))
+            masked = np.ma.getdata(values), ~np.ma.getmaskarray(values)
+            rows, shown = (each.reshape(shape).swapaxes(0, 1).reshape(num, -1) for each in masked)
+            one.add(rows, shown, slice(first, first + num))
     found, *parts = [one.stats(part.times) for one in columns or [_Columns(size, np.dtype(np.float64))]]
     real, imag = parts or (None, None)
     scope = f"{int(found.count.sum()):,} of {source.numel:,} shown" if source.is_masked else source.scope

@@ -167,9 +167,7 @@ class TensorStats:
             _is_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self) if f.compare
         )
 
-    def __hash__(self) -> int:
-        return hash((self.scope, np.shape(self.count) or self.count))
-
+    __hash__ = None  # type: ignore[assignment]  # arrays can be changed
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
@@ -182,7 +180,6 @@ class TensorStats:
 
 
 def scoped(stats: TensorStats, scope: str) -> TensorStats:
-    """Return the same statistics with another scope."""
     if scope == stats.scope:
         return stats
     real, imag = (one and dataclasses.replace(one, scope=scope) for one in (stats.real, stats.imag))
@@ -202,10 +199,11 @@ def _merged(a: TensorStats, b: TensorStats) -> TensorStats:
         return a if a.count else b
     both = a.distribution, b.distribution
     low, high, total, mean, std = _moments(a, b)
+    scope = a.scope if a.scope == b.scope == ALL else f"{a.scope} and {b.scope}"
     return TensorStats(
         a.count + b.count, a.nan + b.nan, a.posinf + b.posinf, a.neginf + b.neginf, a.zeros + b.zeros,
         low, high, total, mean, std,
-        scope=_both_scopes(a.scope, b.scope),
+        scope=scope if len(scope) <= MAX_SCOPE else SEVERAL,
         distribution=added_up([one for one in both if one is not None]) if None not in both else None,
         real=_merged(a.real, b.real) if a.real is not None and b.real is not None else None,
         imag=_merged(a.imag, b.imag) if a.imag is not None and b.imag is not None else None,
@@ -223,14 +221,6 @@ def _moments(a: TensorStats, b: TensorStats) -> tuple[Figure, ...]:
     # Products, because ** raises where a product overflows to infinity.
     variance = a.std * a.std * (1 - share) + b.std * b.std * share + difference * difference * share * (1 - share)
     return min(a.min, b.min), max(a.max, b.max), total, mean, math.sqrt(variance)
-
-
-def _both_scopes(a: str, b: str) -> str:
-    """Return the scope of two parts together."""
-    if a == b == ALL:
-        return a
-    both = f"{a} and {b}"
-    return both if len(both) <= MAX_SCOPE else SEVERAL
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -274,7 +264,6 @@ def is_mask(stats: TensorStats) -> bool:
 
 
 def alarms_of(stats: TensorStats) -> list[NotFinite]:
-    """Return the alarming values, the worst first."""
     return [one for one in not_finite(stats) if one.is_alarm]
 
 
