@@ -258,3 +258,35 @@ def test_only_the_pixels_that_are_shown_leave_a_device():
     ledger.clear()
     assert tnp.image(t).size == (1024, 1024)
     assert ledger.to_host == 2**20
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_arrays_and_pil_have_all_pictures_at_full_size(is_last):
+    """As NumPy and PIL take them: a batch larger than a page, channels first or last, grey and RGB."""
+    pixels = np.random.default_rng(0).integers(0, 256, (70, 90, 160, 3), dtype=np.uint8)
+    t = torch.from_numpy(pixels if is_last else pixels.transpose(0, 3, 1, 2)).contiguous()
+    assert np.array_equal(tnp.image(t).arrays, pixels)
+    assert all(np.array_equal(one, expected) for one, expected in zip(tnp.image(t).pil(), pixels, strict=True))
+    grey = torch.rand(5, 7, generator=torch.Generator().manual_seed(0))
+    expected = (grey.double().numpy() * 255 + 0.5).astype(np.uint8)
+    assert np.array_equal(tnp.image(grey).arrays, expected[None, :, :, None])
+    assert np.array_equal(tnp.image(grey).pil()[0], expected)
+
+
+def test_arrays_undo_a_normalization():
+    """The bytes that torchvision's `Normalize` began with."""
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 9, 8), dtype=np.uint8)
+    mean, std = np.float32([0.485, 0.456, 0.406]), np.float32([0.229, 0.224, 0.225])
+    normalized = (pixels / np.float32(255) - mean[:, None, None]) / std[:, None, None]
+    shown = tnp.image(torch.from_numpy(normalized), mean=mean, std=std)
+    assert np.array_equal(shown.arrays, pixels.transpose(0, 2, 3, 1))
+
+
+def test_pictures_that_make_no_array_are_refused():
+    """Several sizes have no array, and too many pictures are not converted behind a display."""
+    several = tnp.image([torch.rand(3, 8, 8), torch.rand(3, 9, 8)])
+    assert [one.size for one in several.pil()] == [(8, 8), (8, 9)]
+    with pytest.raises(tnp.errors.BadRequestError, match="one size"):
+        several.arrays  # noqa: B018
+    with pytest.raises(tnp.errors.TooLargeError, match="pass fewer"):
+        tnp.image(torch.rand(257, 2, 2), layout="NHW").pil()

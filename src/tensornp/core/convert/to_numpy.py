@@ -110,7 +110,8 @@ def to_numpy(
         if array is not None:
             return array
         leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-        stand_in, arguments = stand_in_of(leaf), {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
+        stand_in = stand_in_of(leaf)
+        arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
         # The plan is carried out on the very tensor that it was made for.
         info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
         planned = _decided(info, **arguments)

@@ -5,13 +5,18 @@ An object that shows anywhere, with what was done to the values said under it.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
+import numpy as np
+
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
-from tensornp.core.values.pictures.picture import picture_of
+from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, picture_of
+from tensornp.errors import BadRequestError, MissingLibraryError, TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.pictures.contact_sheet import Place, laid_out, sizes_of
 from tensornp.render.pictures.png import img_html, picture_png
@@ -37,9 +42,39 @@ class Image:
     caption: str
     size: tuple[int, int]
     places: tuple[Place, ...] = field(repr=False)
+    _pictures: tuple[np.ndarray[Any, Any], ...] = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<Image {self.size[0]} × {self.size[1]}: {self.caption}>"
+
+    @property
+    def arrays(self) -> np.ndarray[Any, Any]:
+        """All pictures as a uint8 array of shape (N, H, W, C), converted as shown, at their own size.
+
+        NaN, infinite and hidden pixels are black. Raises BadRequestError for pictures of several sizes, and
+        TooLargeError for more than 256 pictures or 4 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
+        """
+        shapes = list(dict.fromkeys(one.shape for one in self._each()))
+        if len(shapes) > 1:
+            raise BadRequestError(
+                f"arrays must have one size, got {quoted(shapes)}; take pil() or one picture at a time"
+            )
+        return np.stack(self._pictures)
+
+    def pil(self) -> list[Any]:
+        """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
+        try:
+            from PIL.Image import fromarray
+        except ImportError as error:
+            raise MissingLibraryError("Pillow is not installed; install pillow") from error
+        return [fromarray(one[..., 0] if one.shape[-1] == 1 else one) for one in self._each()]
+
+    def _each(self) -> tuple[np.ndarray[Any, Any], ...]:
+        if not self._pictures:
+            raise TooLargeError(
+                f"at most {MAX_PICTURES} pictures of {MAX_ALL_PIXELS:,} pixels are converted; pass fewer"
+            )
+        return self._pictures
 
     @property
     def alt(self) -> str:
@@ -101,8 +136,9 @@ def image(
 
     Notes
     -----
-    Reads the shown pixels on the tensor's own device, and changes nothing. At most 64 tiles and about a million pixels
-    are shown: the first pictures and channels, and every second, third, … row and column of large ones.
+    Reads the pixels on the tensor's own device, and changes nothing. At most 64 tiles and about a million pixels are
+    shown: the first pictures and channels, and every second, third, … row and column of large ones. ``.arrays`` and
+    ``.pil()`` have all pictures at full size, up to 256 pictures and 4 million pixels.
 
     Examples
     --------
@@ -115,8 +151,14 @@ def image(
     >>> tnp.image([batch[0], batch[1, 0] > 0.5], size=96).places[1]
     Place(label='1', left=100, top=0, width=96, height=64)
     """
-    picture = picture_of(t, layout, Asked(mean, std, range_of(value_range)))
+    asked = Asked(mean, std, range_of(value_range))
+    picture = picture_of(t, layout, asked)
+    whole = picture
+    if not picture.is_whole:
+        with suppress(TooLargeError):
+            whole = picture_of(t, layout, asked, has_all=True)
     sizes, words = sizes_of(picture, size)
     pixels, places = laid_out(picture, sizes)
     caption = " · ".join([*picture.words, *words])
-    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places)
+    pictures = tuple(tile.pixels for tile in whole.tiles) if whole.is_whole else ()
+    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, pictures)

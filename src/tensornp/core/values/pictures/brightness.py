@@ -120,16 +120,24 @@ def _colours(part: Any, asked: Asked) -> _Colours:
             )
         colours, is_integer = colours * stds + means, False
         undone = f"mean {_list_text(means)} and std {_list_text(stds)} undone"
-    is_marked = ~np.isfinite(colours).all(axis=-1) | np.isnan(alpha).any(axis=-1) | _hidden(part)
+    finite = np.isfinite(colours)
+    is_marked = np.isnan(alpha).any(axis=-1) | _hidden(part)
+    if not finite.all():
+        is_marked |= ~finite.all(axis=-1)
     return _Colours(colours, alpha, is_marked, is_integer, undone, opaque)
 
 
 def _stretched(one: _Colours, low: float, high: float, said: str) -> Bright:
-    share = Limits(low, high).shares(one.colours)
-    num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~one.is_marked].sum())
+    limits, num_beyond, num_colours = Limits(low, high), 0, one.colours.shape[-1]
+    pixels = np.empty((*one.colours.shape[:-1], num_colours + one.alpha.shape[-1]), np.uint8)
+    # One tile at a time fits a cache.
+    for i, (colours, is_marked) in enumerate(zip(one.colours, one.is_marked, strict=True)):
+        share = limits.shares(colours)
+        num_beyond += int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~is_marked].sum())
+        shares = np.clip(np.nan_to_num(np.concatenate([share, one.alpha[i]], axis=-1), nan=0.0), 0, 1)
+        pixels[i] = (shares * 255 + 0.5).astype(np.uint8)
     words = " · ".join(filter(None, [one.undone, said, one.opaque]))
-    pixels = np.clip(np.nan_to_num(np.concatenate([share, one.alpha], axis=-1), nan=0.0), 0, 1) * 255 + 0.5
-    return Bright(pixels.astype(np.uint8), one.is_marked, words, num_beyond)
+    return Bright(pixels, one.is_marked, words, num_beyond)
 
 
 def _stretch(parts: list[_Colours], asked: Asked) -> tuple[float, float, str]:
@@ -137,7 +145,9 @@ def _stretch(parts: list[_Colours], asked: Asked) -> tuple[float, float, str]:
     if asked.bounds is not None:
         low, high = asked.bounds
         return low, high, f"{format_number(low)} … {format_number(high)} shown as black … white, as asked"
-    finite = [shown for one in parts if (shown := one.colours[~one.is_marked]).size]
+    tiles = (tile for one in parts for tile in zip(one.colours, one.is_marked, strict=True))
+    shown = (colours[~is_marked] if is_marked.any() else colours for colours, is_marked in tiles)
+    finite = [values for values in shown if values.size]
     if not finite:
         return 0.0, 1.0, "no finite value is shown"
     low, high = min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)

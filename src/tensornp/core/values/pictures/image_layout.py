@@ -112,6 +112,11 @@ class ImageLayout:
     grid: tuple[int, int]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every picture and every pixel is shown."""
+        return self.counts == self.shape
+
+    @property
     def places(self) -> list[list[int]]:
         """The indices that are read of each dimension."""
         return [[i * step for i in range(count)] for count, step in zip(self.counts, self.steps, strict=True)]

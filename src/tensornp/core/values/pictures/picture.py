@@ -23,8 +23,10 @@ from tensornp.core.values.pictures.brightness import Asked, brightened, total_wo
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, grid_of, layout_of
 from tensornp.core.values.shown.preview import gathered, what_it_stands_for
 from tensornp.core.values.stored import StoredValues, described
-from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError
+from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError, TooLargeError
 
+MAX_PICTURES, MAX_ALL_PIXELS = 256, 2**22
+"""Pictures and pixels that are converted at full size."""
 _MAX_SAID = 4
 """Different words about the pictures of a list in a caption."""
 
@@ -43,23 +45,29 @@ class Picture:
     tiles: tuple[Tile, ...]
     grid: tuple[int, int]
     words: tuple[str, ...]
+    is_whole: bool
 
 
 @outside_modes
 @np.errstate(all="ignore")
-def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) -> Picture:
-    """Return the pixels of a tensor, an array or a list of these; only those that are shown are read."""
+def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, *, has_all: bool = False) -> Picture:
+    """Return the pixels of a tensor, an array or a list of these: those that are shown, or all if it `has_all`.
+
+    Raises TooLargeError before anything is read if all are too many.
+    """
+    max_tiles, max_pixels = (MAX_PICTURES, MAX_ALL_PIXELS) if has_all else (MAX_TILES, MAX_PIXELS)
     obj = values_of(obj)
     base = next((base for base in (list, tuple) if issubclass(type(obj), base)), None)
     base = None if is_tensor_like(obj) else base
-    every = [obj] if base is None else list(itertools.islice(base.__iter__(obj), MAX_TILES))
+    every = [obj] if base is None else list(itertools.islice(base.__iter__(obj), max_tiles))
     if not every:
         raise BadRequestError(f"an empty {type(obj).__name__} has no picture; pass one that has some")
     layouts: list[ImageLayout] = []
     parts: list[Any] = []
     for i, one in enumerate(every):
         try:
-            laid_out, values = _read(values_of(one), layout, MAX_TILES // len(every), MAX_PIXELS // len(every))
+            room = max_tiles // len(every), max_pixels // len(every)
+            laid_out, values = _read(values_of(one), layout, *room, has_all=has_all)
         except TensornpError as error:
             if base is None:
                 raise
@@ -73,13 +81,15 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None) 
         tiles += map(Tile, labels, part.pixels, part.is_marked)
     columns = zip(*((*laid_out.words, part.words) for laid_out, part in zip(layouts, shown, strict=True)), strict=True)
     words, grid = [*filter(None, map(_said_of_all, columns)), *total_words(shown)], layouts[0].grid
+    is_whole = all(one.is_whole for one in layouts)
     if base is not None:
         total = base.__len__(obj)
+        is_whole = is_whole and len(every) == total
         first = f"the first {len(every)} of " if len(every) < total else ""
         words.insert(0, f"a {base.__name__} of {first}{counted(total, 'picture')}")
         heights, widths, _ = zip(*(one.pixels.shape for one in tiles), strict=True)
         grid = grid_of(len(tiles), (max(heights), max(widths)))
-    return Picture(tuple(tiles), grid, tuple(words))
+    return Picture(tuple(tiles), grid, tuple(words), is_whole)
 
 
 def _said_of_all(words: Iterable[str]) -> str:
@@ -89,7 +99,7 @@ def _said_of_all(words: Iterable[str]) -> str:
     return "; ".join([*different[:_MAX_SAID], *([f"{more:,} more"] if more > 0 else [])])
 
 
-def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tuple[ImageLayout, Any]:
+def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_all: bool) -> tuple[ImageLayout, Any]:
     """Return the layout of a tensor, and its values as tiles × height × width × channels."""
     is_tensor = is_tensor_like(obj) or type(obj) is StoredValues
     if not is_tensor and not is_array(obj):
@@ -108,6 +118,8 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int) -> tupl
         name = described(obj).dtype if is_tensor else dtype
         raise BadRequestError(f"{name} values are no brightness; {cure}")
     laid_out = layout_of(shape, layout, max_tiles, max_pixels)
+    if has_all and not laid_out.is_whole:
+        raise TooLargeError(f"{MAX_PICTURES} pictures and {MAX_ALL_PIXELS:,} pixels are converted at most; pass fewer")
     shown = read(laid_out.places)
     if issubclass(type(obj), np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
