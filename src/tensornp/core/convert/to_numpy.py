@@ -26,6 +26,7 @@ from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.tensor.steps import Step, check_shard
+from tensornp.core.tensor.strides import num_reached
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, RanksError
 
@@ -135,8 +136,9 @@ def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np
     is_view = (copy is None or copy is False) and (writeable is None or writeable is False)
     if not is_view or not 0 < tensor.numel() < _MAX_PLAIN_NUMEL or tensor.dim() > _MAX_PLAIN_NDIM:
         return None
-    last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    if (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes() or is_unsharded(tensor):
+    reach = tensor.numel() if tensor.is_contiguous() else num_reached(tensor.shape, tensor.stride())
+    end = (tensor.storage_offset() + reach) * tensor.itemsize
+    if end > tensor.untyped_storage().nbytes() or is_unsharded(tensor):
         return None
     array = _numpy(tensor.detach())
     array.flags.writeable = False
