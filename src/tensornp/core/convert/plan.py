@@ -163,7 +163,6 @@ def _decide(
 def _decide_through(
     info: TensorInfo, inner: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object, *, is_inner: bool
 ) -> ConversionPlan:
-    """Return the plan of the inner tensor with the step that leads to it."""
     obstacle = receipt.kind_obstacle(info)
     if copy is False and obstacle and info.numel:
         raise _copy_required(info, obstacle)
@@ -176,7 +175,9 @@ def _decide_through(
         nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize
     elif info.kind.is_masked:
         nbytes += info.numel
-    code = receipt.holder_code(info, plan.code)
+    host = ".cpu()" if info.device.type != "cpu" else ""
+    dense = ".to_dense()" if inner.kind.step is Step.TO_DENSE else ""
+    code = info.kind.code.format(inner=plan.code, host=host, dense=dense)
     if plan.shares_memory and not plan.writeable and not is_inner:
         code += receipt.READ_ONLY_VIEW
     return replace(plan, steps=steps, nbytes_copied=nbytes, reason=reason, code=code)
@@ -196,7 +197,6 @@ def flag(name: str, value: object) -> bool | None:
 
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
-    """Return why memory cannot be shared, or None."""
     if info.kind.is_computed:
         return receipt.kind_obstacle(info)
     if info.device.type != "cpu":
@@ -249,7 +249,12 @@ def _target(
 ) -> tuple[bool, np.dtype[Any], np.dtype[Any] | None]:
     """Return whether the bits become an ml_dtypes array, the dtype of the array, and a cast or None."""
     if dtype is None:
-        as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
+        as_bits = copy is False and facts.bits is not None
+        if as_bits:
+            import ml_dtypes
+
+            # Before 0.6 there is no complex32.
+            as_bits = hasattr(ml_dtypes, facts.extension or "")
         return as_bits, _natural(facts, as_bits), None
     target = dtypes.asked_dtype(dtype)
     as_bits = facts.bits is not None and target.name == facts.extension

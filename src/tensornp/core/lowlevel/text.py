@@ -14,7 +14,6 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def format_nbytes(nbytes: int) -> str:
-    """Return bytes in the unit that reads best: ``576 KiB``."""
     power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
     unit = "byte" if nbytes == 1 else _UNITS[power]
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
@@ -46,7 +45,6 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_ordinal(number: int) -> str:
-    """Return an ordinal number: ``1st``, ``2nd``, ``3rd``, ``11th``."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number:,}{ending}"
 
@@ -68,7 +66,6 @@ _ALL_SHARE = 0.995
 
 
 def percent(share: float) -> str:
-    """Return a share in two digits: ``0.14%``, ``160%``."""
     return f"{100 * share:.2g}%" if 0 < share < _ALL_SHARE else f"{100 * share:,.0f}%"
 
 
