@@ -249,12 +249,7 @@ def _target(
 ) -> tuple[bool, np.dtype[Any], np.dtype[Any] | None]:
     """Return whether the bits become an ml_dtypes array, the dtype of the array, and a cast or None."""
     if dtype is None:
-        as_bits = copy is False and facts.bits is not None
-        if as_bits:
-            import ml_dtypes
-
-            # Before 0.6 there is no complex32.
-            as_bits = hasattr(ml_dtypes, facts.extension or "")
+        as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
         return as_bits, _natural(facts, as_bits), None
     target = dtypes.asked_dtype(dtype)
     as_bits = facts.bits is not None and target.name == facts.extension

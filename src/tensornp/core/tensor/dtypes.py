@@ -115,6 +115,14 @@ def resolve(name: str) -> np.dtype[Any]:
 
 
 @functools.cache
+def has_extension(name: str) -> bool:
+    """Return whether the installed ml_dtypes has a dtype `name`; before 0.6 there is no complex32."""
+    import ml_dtypes
+
+    return hasattr(ml_dtypes, name)
+
+
+@functools.cache
 def is_exact_cast(source: str, target: str) -> bool:
     """Return whether every value of dtype `source` is a value of dtype `target` too.
 

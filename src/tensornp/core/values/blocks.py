@@ -64,7 +64,7 @@ class Part:
 
 
 def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | None) -> tuple[list[int], Any, int]:
-    """Return the order of dimensions by falling stride, an index that takes expanded ones once, and the repeats."""
+    """Return the dimensions by falling stride, an index of expanded ones once, and their repeats."""
     expanded = [
         not step and size > 1 and dim != axis for dim, (size, step) in enumerate(zip(shape, strides, strict=True))
     ]

@@ -34,7 +34,6 @@ from tensornp.core.values.blocks import (
     part_of_tensor,
     rows_part,
 )
-from tensornp.core.values.stats.record import ALL
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
@@ -53,7 +52,7 @@ class Source:
     parts: tuple[Part, ...]
     dtype: str
     shape: tuple[int, ...]
-    scope: str = ALL
+    scope: str = "all elements"
     is_masked: bool = False
     axis: int | None = None
     nested_shapes: tuple[tuple[int, ...], ...] = ()
