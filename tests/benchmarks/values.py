@@ -13,9 +13,8 @@ from side_by_side import Figure, interleave, peak_mib, timed
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
-from tensornp.core.values.compare.difference import difference_of
 from tensornp.core.values.locate import locate
-from tensornp.core.values.pictures.planes import overview_of, plane_map
+from tensornp.core.values.pictures.planes import difference_of, overview_of, plane_map
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stats import fast

@@ -14,7 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK, stop_clock
-from tensornp.core.values.compare.difference import difference_of
+from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.errors import NameTakenError
 from tensornp.widget.looked_at import LookedAt

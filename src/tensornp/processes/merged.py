@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.values.scopes import ALL, PARTIAL
-from tensornp.core.values.stats.record import FIGURES, TensorStats, scoped, sum_of
+from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, scoped, sum_of
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.asking import Answers, Asker, ranks_text

@@ -9,7 +9,7 @@ import traitlets
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.compare.difference import difference_of
+from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window import Index
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError

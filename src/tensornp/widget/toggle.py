@@ -19,9 +19,8 @@ from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
-from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.record import PARTIAL, TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.layout.document import bundle
 from tensornp.render.show import Card

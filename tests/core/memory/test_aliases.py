@@ -228,7 +228,7 @@ def holders(v):
         "bound": (functools.partial(max, v), "bound.args[0]"),
         "maximum": (torch.return_types.max((v, v)), "maximum.values"),
         "sequential": (sequential, "sequential[0].held"),
-        "by_key": (by_key, "by_key['0'][0].get_buffer('odd name')"),
+        "by_key": (by_key, "by_key['0'][0]._buffers['odd name']"),
         "parameters": (parameters, "parameters['a b']"),
     }
 

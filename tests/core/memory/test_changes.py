@@ -69,40 +69,6 @@ def test_each_road_is_told(road):
     assert found.cause == expected
 
 
-def batch_norm(t: torch.Tensor) -> None:
-    torch.nn.functional.batch_norm(torch.arange(24.0).view(2, 12), t.view(12), torch.ones(12), training=True)
-
-
-def fake_quantization(t: torch.Tensor) -> None:
-    flag, lowest = torch.ones(1, dtype=torch.int), torch.full((1,), float("inf"))
-    scale, zero_point = torch.ones(1), torch.zeros(1, dtype=torch.int)
-    torch.fused_moving_avg_obs_fake_quant(
-        torch.ones(3), flag, flag, lowest, t.view(12)[:1], scale, zero_point, 0.5, 0, 255, 0
-    )
-
-
-def unscale(t: torch.Tensor) -> None:
-    torch._amp_foreach_non_finite_check_and_unscale_([t], torch.zeros(1), torch.tensor(0.5))
-
-
-KERNELS: dict[str, Callable[[torch.Tensor], object]] = {
-    "batch norm": batch_norm,
-    "fused optimizers": fused_step,
-    "fake quantization": fake_quantization,
-    "apply_": lambda t: t.apply_(lambda x: x + 1),
-    "GradScaler's unscale": unscale,
-}
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_kernels_that_are_named_count_no_write(name):
-    """So that the sentence is true of each; `dist.scatter` needs ranks."""
-    t = torch.arange(12.0).view(3, 4).requires_grad_(name == "fused optimizers")
-    change, version = change_by(t, KERNELS[name]), t._version
-    assert (change.cause, version) == ("uncounted", 0)
-    assert name in change_sentence(change)
-
-
 @pytest.mark.parametrize(
     "act",
     [

@@ -50,14 +50,13 @@ def test_of_a_sparse_tensor_what_it_stores_is_counted():
 @pytest.mark.parametrize(
     ("values", "hidden", "says"),
     [
-        ([0.0, 1.0, 2.0], [0, 1, 0], "0.0, --, 2.0"),
+        ([0.0, 1.0, 2.0], [0, 1, 0], "0., --, 2."),
         ([True, False], [1, 0], "--, False"),
-        ([1j, 2j], [0, 1], "1j, --"),
+        ([1j, 2j], [0, 1], "0.+1.j, --"),
         ([3, 4, 5], [0, 1, 0], "3, --, 5"),
     ],
 )
 def test_the_hidden_elements_of_a_masked_array_are_not_numbers(values, hidden, says):
-    """As NumPy prints them."""
+    """In a row of a table, as in that of a masked tensor."""
     masked = np.ma.masked_array(values, mask=hidden)
-    assert says.split(", ") == repr(masked).split("data=[")[1].split("]")[0].split(", ")
     assert f"  {says}" in str(tnp.card({"m": masked, "t": torch.ones(2)}))

@@ -54,21 +54,3 @@ def test_a_frozen_parameter_is_told_from_a_plain_tensor(shell):
     assert badge(shell.show(p))[0] == "frozen · has .grad"
     assert badge(shell.show(torch.nn.Parameter(torch.ones(2), requires_grad=False)))[0] == "frozen"
     assert "grad" not in shell.show(torch.ones(2))["text/plain"]
-
-
-SIBLINGS = "requires grad · no .grad, unlike its siblings"
-
-
-def test_a_parameter_that_no_backward_has_reached_is_told_by_its_siblings(shell):
-    """Also where another name reaches the sibling first; before any backward, nothing is missed."""
-    model = torch.nn.ModuleDict({"used": torch.nn.Linear(2, 2), "left": torch.nn.Linear(2, 2)})
-    shell.namespace.update(used=model["used"], model=model)
-    assert badge(shell.show(model["left"].weight))[0] == "requires grad"
-    model["used"](torch.ones(2)).sum().backward()
-    text, title = badge(shell.show(model["left"].weight))
-    assert text == SIBLINGS
-    assert title == (
-        "Other parameters of model have a .grad, and this one has none: "
-        "no backward has reached it so far, or it was set to None since."
-    )
-    assert badge(shell.show(model["used"].weight))[0] == "requires grad · has .grad"

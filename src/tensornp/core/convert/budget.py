@@ -44,7 +44,6 @@ class Budget:
 
 
 def free_nbytes() -> int:
-    """Return the free bytes of the machine, or of its container (cgroup v2) if fewer."""
     import psutil
 
     free = int(psutil.virtual_memory().available)

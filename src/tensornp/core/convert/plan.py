@@ -162,7 +162,6 @@ def _decide(
 def _decide_through(
     info: TensorInfo, inner: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object, *, is_inner: bool
 ) -> ConversionPlan:
-    """Return the plan of the inner tensor with the step that leads to it."""
     obstacle = receipt.kind_obstacle(info)
     if copy is False and obstacle and info.numel:
         raise _copy_required(info, obstacle)
@@ -175,7 +174,9 @@ def _decide_through(
         nbytes = 0 if plan.shares_memory else info.numel * plan.dtype.itemsize
     elif info.kind.is_masked:
         nbytes += info.numel
-    code = receipt.holder_code(info, plan.code)
+    host = ".cpu()" if info.device.type != "cpu" else ""
+    dense = ".to_dense()" if inner.kind.step is Step.TO_DENSE else ""
+    code = info.kind.code.format(inner=plan.code, host=host, dense=dense)
     if plan.shares_memory and not plan.writeable and not is_inner:
         code += receipt.READ_ONLY_VIEW
     return replace(plan, steps=steps, nbytes_copied=nbytes, reason=reason, code=code)
@@ -195,7 +196,6 @@ def flag(name: str, value: object) -> bool | None:
 
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
-    """Return why memory cannot be shared, or None."""
     if info.kind.is_computed:
         return receipt.kind_obstacle(info)
     if info.device.type != "cpu":

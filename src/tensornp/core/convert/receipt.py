@@ -30,17 +30,10 @@ _PENDING = (
     "this rank's part of a DTensor, placed {}, is {}, and no value; "
     'take tnp.to_numpy(t, shard="full") on all ranks together'
 )
-_FREED_PART = (
-    "the storage of this rank's part of a DTensor, placed {}, holds {:,} bytes but its shape needs {:,}: "
-    "it was freed or shrunk; load the weights again"
-)
 
 
 def no_data_text(info: TensorInfo) -> str:
-    """Return why a tensor has no values, and the cure."""
-    dtensor = None
     while info.inner is not None and info.inner.data_state == info.data_state:
-        dtensor = info if info.shard is not None else dtensor
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info._wrapper, info.shard.pending)
@@ -49,8 +42,6 @@ def no_data_text(info: TensorInfo) -> str:
     if info.data_state == "freed" and info._wrapper:
         return f"its parts cannot be separated: {info._wrapper}; make the tensor again"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
-    if info.data_state == "freed" and dtensor is not None:
-        return _FREED_PART.format(dtensor.detail, held, reach)
     inner = ", ".join(f"t.{name}" for name in info._inner_names)
     instead = "what it returns"
     if inner:
@@ -61,7 +52,6 @@ def no_data_text(info: TensorInfo) -> str:
 
 
 def kind_obstacle(info: TensorInfo) -> Obstacle | None:
-    """Return why a kind of tensor cannot share memory, or None."""
     words = {"layout": name_of(info.layout), "dtype": name_of(info.dtype), "type_name": info.type_name}
     obstacle = info.kind.obstacle
     return obstacle and Obstacle(obstacle.detail.format(**words), obstacle.clause.format(**words))
@@ -79,7 +69,6 @@ UNSHARDED_HAZARD = (
     "FSDP can no longer reshard this storage: its next step ends in 'Trying to resize storage that is not resizable'"
 )
 ASKED_FOR = "copy: asked for"
-"""The reason of a copy that was requested."""
 
 
 def reason_text(info: TensorInfo, shares: bool, frozen: bool, obstacle: Obstacle | None) -> str:
@@ -131,7 +120,6 @@ _UNPACKED = "torch.stack(({0}.view(torch.uint8) & 15, {0}.view(torch.uint8) >> 4
 def code_text(
     info: TensorInfo, steps: tuple[Step, ...], facts: dtypes.DtypeFacts, target: np.dtype[Any], frozen: bool
 ) -> str:
-    """Return the same conversion in plain PyTorch and NumPy, an expression of ``t``."""
     through = f".to(torch.{facts.dense_through})" if facts.dense_through else ""
     back = f".to(torch.{facts.name})" if through and (facts.numpy or Step.VIEW_BITS in steps) else ""
     # A dtype of foreign byte order has only its code.
@@ -162,9 +150,3 @@ def code_text(
         code += ".numpy()"
     shape = f"{info._access}.shape" if info._array_shape == info.shape else str(info._array_shape)
     return f"np.broadcast_to({code}, {shape})" if frozen else code
-
-
-def holder_code(info: TensorInfo, inner: str) -> str:
-    host = ".cpu()" if info.device.type != "cpu" else ""
-    dense = ".to_dense()" if info.inner is not None and info.inner.kind.step is Step.TO_DENSE else ""
-    return info.kind.code.format(inner=inner, host=host, dense=dense)

@@ -51,7 +51,6 @@ def has_part(info: TensorInfo) -> bool:
 
 
 def shard_of(info: TensorInfo) -> ShardFacts | None:
-    """Return the part of a DTensor on this rank; None for other tensors."""
     return info.shard or (shard_of(info.inner) if info.inner is not None else None)
 
 

@@ -111,8 +111,8 @@ def to_numpy(
         if array is not None:
             return array
         leaf = tensor_of(leaf) if is_storage(leaf) else leaf
-        stand_in = stand_in_of(leaf)
         arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
+        stand_in = stand_in_of(leaf)
         # The plan is carried out on the very tensor that it was made for.
         info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
         planned = _decided(info, **arguments)
@@ -186,7 +186,6 @@ def _inspected(tensor: torch.Tensor, **arguments: Any) -> TensorInfo:
 
 
 def plan_from(info: TensorInfo, *, max_nbytes: int | None = None, **arguments: Any) -> ConversionPlan:
-    """Return the plan of a tensor from its metadata; arguments as for `plan`."""
     made = _decided(info, **arguments)
     Budget(max_nbytes).take(made.nbytes_copied)
     return made

@@ -19,7 +19,6 @@ from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 _MAX_REASON = 120
-"""Characters of what torch has to say."""
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
 
 
@@ -134,7 +133,8 @@ def usable_device(device: Any) -> torch.device:
 def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
     facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
     if facts is None or not hasattr(torch, facts.name):
-        raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert to numbers with .astype()")
+        cure = f"each field, array[{array.dtype.names[0]!r}]" if array.dtype.names else "to numbers, with .astype()"
+        raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
     obstacle = _why_not_shared(array, facts, device)
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
@@ -175,7 +175,6 @@ def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:
-    """Return the array as the subject of a sentence if torch cannot share its memory, else ""."""
     if device.type != "cpu":
         return f"an array that is to be on {device}"
     if not array.flags.writeable:

@@ -53,7 +53,6 @@ def is_tensor(obj: Any) -> TypeGuard[torch.Tensor]:
 
 
 def is_array(obj: Any) -> TypeGuard[np.ndarray[Any, Any]]:
-    """Return whether the type of `obj` is an array class."""
     return issubclass(type(obj), np.ndarray)
 
 
@@ -63,7 +62,6 @@ def an_instance(obj: object) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return class and message of an error."""
     try:
         message = legible(str(error), keep="\n")
     except Exception:

@@ -32,7 +32,6 @@ def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[st
 
 
 def told(what: str, error: Exception) -> str:
-    """Log a failure and return its reason; raise `error` under TENSORNP_RAISE."""
     if os.environ.get(RAISE):
         raise error
     import logging
@@ -53,5 +52,4 @@ def told(what: str, error: Exception) -> str:
 
 
 def is_own(frame: FrameType) -> bool:
-    """Return whether `frame` runs a function of tensornp."""
     return Path(frame.f_code.co_filename).is_relative_to(_PACKAGE)

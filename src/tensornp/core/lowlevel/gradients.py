@@ -28,7 +28,6 @@ class Unguarded:
         self.left_out = False
 
     def read(self, get: Callable[[Any], _T], obj: Any) -> _T | None:
-        """Call `get` with `obj`; return None if it must not be read."""
         self.left_out = self.left_out or backward_runs_elsewhere()
         return None if self.left_out else get(obj)
 

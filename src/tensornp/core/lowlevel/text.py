@@ -14,7 +14,6 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def format_nbytes(nbytes: int) -> str:
-    """Return bytes in the unit that reads best: ``576 KiB``."""
     power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
     unit = "byte" if nbytes == 1 else _UNITS[power]
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
@@ -67,7 +66,6 @@ _ALL_SHARE = 0.995
 
 
 def percent(share: float) -> str:
-    """Return a share in two digits: ``0.14%``, ``160%``."""
     return f"{100 * share:.2g}%" if 0 < share < _ALL_SHARE else f"{100 * share:,.0f}%"
 
 

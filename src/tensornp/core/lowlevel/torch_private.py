@@ -45,7 +45,8 @@ storage_address: Any = _private._data_address
 """The address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
 _is_cow_tensor: Any = _private._is_cow_tensor
 OF_TORCH = (torch.Tensor, torch.nn.Parameter)
-_scripted_table: Any = torch.jit._script.OrderedDictWrapper
+ScriptedTable: Any = torch.jit._script.OrderedDictWrapper
+"""Holds the members of a module of `torch.jit.script`."""
 
 
 def without_dispatch_classes() -> Any:
@@ -59,7 +60,6 @@ def has_dispatch_mode() -> bool:
 
 
 def is_in_dispatch_mode_or_transform() -> bool:
-    """Return whether a dispatch mode, a torch.func transform or a tracer is active."""
     return has_dispatch_mode() or peek_interpreter_stack() is not None or _get_tracing_state() is not None
 
 
@@ -74,7 +74,6 @@ def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
 
 
 def has_tangent(tensor: torch.Tensor) -> bool:
-    """Return whether forward-mode differentiation carries a tangent with `tensor`."""
     level = forward_ad._current_level
     return level >= 0 and torch._VF._unpack_dual(tensor, level=level)[1] is not None
 
@@ -85,7 +84,6 @@ def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def nested_sizes(nested: Any) -> list[torch.Tensor]:
-    """Return sizes, strides and offsets of the parts of a strided nested tensor."""
     names = ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets")
     return [getattr(torch.Tensor, name)(nested) for name in names]
 
@@ -109,7 +107,6 @@ def quantized_like(
 
 
 def address_of(tensor: torch.Tensor) -> int:
-    """Return the address of the first element, or 0."""
     start: int = storage_address(tensor)
     return start and start + int(torch.Tensor.storage_offset(tensor)) * torch.Tensor.element_size(tensor)
 
@@ -123,17 +120,11 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
         return False
 
 
-def is_scripted_table(table: Any) -> bool:
-    """Return whether `table` holds the members of a module of `torch.jit.script`."""
-    return isinstance(table, _scripted_table)
-
-
 def set_version(tensor: torch.Tensor, version: int) -> None:
     torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
 
 
 def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:
-    """Return whether an object is a Tensor or Parameter, and not of a subclass."""
     return type(obj) in OF_TORCH
 
 

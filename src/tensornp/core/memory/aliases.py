@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
@@ -88,7 +87,6 @@ class Aliases(list[Alias]):
 
     @property
     def remark(self) -> str:
-        """Why the search ended early, or that it has found nothing."""
         said = [] if self.is_complete else [stopped_text(self.num_names)]
         said += [self.left_out] if self.left_out else []
         return "\n".join(said) or ("" if self else "nothing else sees these bytes")
@@ -162,7 +160,6 @@ class SeenAliases:
         return is_tensor(other) and other.numel() > 0 and storage_of(other)._cdata in self._storages
 
     def living(self) -> SeenAliases:
-        """Return a copy without those that are gone."""
         made = SeenAliases()
         made._arrays = {key: one for key, one in self._arrays.items() if one() is not None}
         made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
@@ -215,8 +212,6 @@ def find_aliases(
 
 
 class Target:
-    """The bytes of one tensor or array, which others are compared with."""
-
     def __init__(self, obj: Any) -> None:
         self._obj = obj
         self._extents, self._spans = footprint_of(obj)
@@ -224,11 +219,20 @@ class Target:
         self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
     def compare(self, other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
-        """Return the relation of `other` and the common bytes."""
         if other is self._obj:
             return "same object", None
         other = tensor_of(other) if is_storage(other) else other
-        low, high = _bounds_of_storage(other) if is_tensor(other) else origin_of(array_over(other)).bounds
+        if is_tensor(other):
+            try:
+                low = torch_private.storage_address(other)
+                high = low + storage_of(other).nbytes()
+            except (RuntimeError, NotImplementedError):
+                low = 0
+            if not low:
+                # Sparse layouts and wrappers consist of parts that lie anywhere.
+                low, high = _ends_of(spans_of(other))
+        else:
+            low, high = origin_of(array_over(other)).bounds
         if low >= self._high or high <= self._low:
             return None, None
         return self._relation_to(extents_of(other), other)
@@ -254,17 +258,6 @@ class Target:
         if best[0] is None and extents and self._extents and overlap(self._spans, spans_of(other)):
             return "same storage", None
         return best
-
-
-def _bounds_of_storage(tensor: torch.Tensor) -> tuple[int, int]:
-    try:
-        start = torch_private.storage_address(tensor)
-        if start:
-            return start, start + storage_of(tensor).nbytes()
-    except (RuntimeError, NotImplementedError):
-        pass
-    # Sparse layouts and wrappers consist of parts that lie anywhere.
-    return _ends_of(spans_of(tensor))
 
 
 def _ends_of(spans: list[Span]) -> tuple[int, int]:

@@ -37,7 +37,6 @@ class Fingerprint:
 
     @property
     def coverage(self) -> str:
-        """The part that was read: "all blocks" or "sampled 1/64"."""
         return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
 
 
@@ -62,7 +61,6 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
-    """Return the fingerprint of an array; None for an empty one and one of objects."""
     if not array.nbytes or array.dtype.hasobject:
         return None
     once = array[(*[slice(1) if step == 0 else slice(None) for step in array.strides], ...)]
@@ -152,7 +150,6 @@ class Snapshot:
 
     @property
     def object_id(self) -> int:
-        """The identity of its object: equal for two snapshots of one."""
         return self.reference.id if isinstance(self.reference, TensorReference) else id(self.reference)
 
     def is_in_place_of(self, obj: Any) -> bool:
@@ -257,8 +254,6 @@ class ReportLine:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A heading, a line for each change, and the parts that were not read."""
-
     heading: str
     lines: tuple[ReportLine, ...] = ()
     left_out: str = ""

@@ -13,7 +13,6 @@ def digest_of(data: Any) -> bytes:
 
 
 def number_of(data: Any) -> int:
-    """Return a number of 64 bits that is equal for equal bytes."""
     import xxhash
 
     return xxhash.xxh3_64_intdigest(data)

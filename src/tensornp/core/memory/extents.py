@@ -46,7 +46,6 @@ class Extent:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The lowest address, and the address after the highest byte."""
         steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
         backwards = sum([step for step in steps if step < 0])
         return self.address + backwards, self.address + sum(steps) - backwards + self.itemsize
@@ -117,7 +116,6 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def nbytes_by_device(spans: Iterable[Span]) -> dict[str, int]:
-    """Return the bytes that the spans cover on each device, each byte once."""
     covered: dict[str, int] = defaultdict(int)
     for device, low, high in merge_spans(spans):
         covered[device] += high - low
@@ -125,8 +123,6 @@ def nbytes_by_device(spans: Iterable[Span]) -> dict[str, int]:
 
 
 class Piece(NamedTuple):
-    """A range of bytes, and the bytes and elements of a tensor in it."""
-
     place: str
     low: int
     high: int

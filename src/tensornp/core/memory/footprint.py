@@ -85,8 +85,6 @@ def _extent_of(part: torch.Tensor, device: str, holders: tuple[str, ...]) -> Ext
 
 
 class Origin(NamedTuple):
-    """The bytes of the outermost array under an array, and the tensor under it, if there is one."""
-
     bounds: tuple[int, int]
     tensor: torch.Tensor | None
 
@@ -100,7 +98,6 @@ def array_over(obj: Any) -> np.ndarray[Any, Any]:
 
 
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
-    """Return the place of the elements of `array`; overrides of a subclass are ignored."""
     plain = np.ndarray.view(array, np.ndarray)
     dtype: np.dtype[Any] = plain.dtype
     meaning = dtype.name if dtype.isnative else dtype.str
@@ -108,7 +105,6 @@ def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
 
 
 def origin_of(array: np.ndarray[Any, Any]) -> Origin:
-    """Return the memory that `array` is a view of, through arrays, memoryviews and stride tricks."""
     low, high = extent_of_array(array).bounds
     for base in bases_of(array):
         if is_array(base):
@@ -120,7 +116,6 @@ def origin_of(array: np.ndarray[Any, Any]) -> Origin:
 
 
 def bases_of(obj: Any) -> Iterator[Any]:
-    """Yield each object that an array or a memoryview is a view of, up to the owner of the memory."""
     for _ in range(_MAX_BASES):
         if is_array(obj):
             obj = np.ndarray.base.__get__(obj)

@@ -53,7 +53,6 @@ class TensorReference:
 
     @modes.outside_modes
     def shares_storage(self, obj: torch.Tensor) -> bool:
-        """Return whether `obj` lies in the storage of the tensor, if that lives on."""
         now = {storage._cdata for storage in _storages_of(obj)}
         return bool(now) and not self.is_gone and now == self.storages
 
@@ -66,7 +65,6 @@ class TensorReference:
         return is_same or _share_counter(self._counter, other._counter)
 
     def find(self, likely: Iterable[Any] = ()) -> torch.Tensor | None:
-        """Find the tensor among the `likely`, or in tens of milliseconds among all objects."""
         for obj in likely:
             if self.is_of(obj):
                 return obj  # type: ignore[no-any-return]

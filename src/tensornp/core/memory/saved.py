@@ -20,7 +20,6 @@ NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
 next_operation = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
-"""Return the number that autograd gives to the next operation of this thread."""
 _RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
 _FLAGS = ("_saved_training", "_saved_train", "_saved_update")
 _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")

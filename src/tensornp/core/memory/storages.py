@@ -12,7 +12,7 @@ from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.extents import Span, nbytes_by_device
 from tensornp.core.memory.footprint import spans_of
 from tensornp.core.namespace.search import Search, Visit, history_name
-from tensornp.core.tensor.paths import Kind, Path, expression_of, root_of
+from tensornp.core.tensor.paths import Kind, Path, expression_of, first_step
 
 Holding = Literal["name", "history", "traceback"]
 """The holder of an object: a name of the user, IPython's history, or the frames of the last traceback."""
@@ -61,7 +61,7 @@ class Survey:
             except Exception:
                 # Its row says the little that is known.
                 spans = ()
-            is_history = holding == "name" and root_of(path) == self._history
+            is_history = holding == "name" and first_step(path)[1] == self._history
             found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
 
         return visit
@@ -70,7 +70,6 @@ class Survey:
         return expression_of(found.path, self._keys)
 
     def unnamed(self) -> list[Group]:
-        """Return the groups that no name of the user reaches."""
         return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
 
 
@@ -82,7 +81,6 @@ def history_entry(path: Path) -> str:
 
 
 def grouped(found: list[Found]) -> list[Group]:
-    """Return the names in groups whose spans overlap, directly or through others."""
     spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
     leaders = list(range(len(found)))
 

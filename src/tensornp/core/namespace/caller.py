@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import types
@@ -11,7 +10,6 @@ from typing import Any
 
 
 def names_of_caller(frame: types.FrameType) -> dict[str, Any]:
-    """Return the names that are seen where the function of this frame was called."""
     return _names_in(frame.f_back or frame)
 
 
@@ -23,14 +21,15 @@ def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
 
 def names_of_now(frame: types.FrameType) -> Callable[[], Mapping[str, Any]]:
     """Return a function that returns the names that the caller of a frame's function sees by then."""
-    return functools.partial(_names_at, id(frame.f_back or frame))
+    address = id(frame.f_back or frame)
 
+    def names() -> Mapping[str, Any]:
+        found: types.FrameType | None = sys._getframe()
+        while found is not None and id(found) != address:
+            found = found.f_back
+        return _names_in(found) if found is not None else {}
 
-def _names_at(address: int) -> Mapping[str, Any]:
-    frame: types.FrameType | None = sys._getframe()
-    while frame is not None and id(frame) != address:
-        frame = frame.f_back
-    return _names_in(frame) if frame is not None else {}
+    return names
 
 
 def _names_in(frame: types.FrameType) -> dict[str, Any]:

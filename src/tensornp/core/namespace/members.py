@@ -29,9 +29,7 @@ _FOREIGN = frozenset(
 )
 """Packages whose objects are skipped: they reach the whole kernel."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
-"""Attributes of every module: the tables of its members, flags and hooks."""
 _TABLES: dict[str, Kind] = {"_parameters": "parameter", "_buffers": "buffer", "_modules": ""}
-"""The tables of the members of a module, and the kind of each."""
 _TRACED = "_actual_script_module"
 _BY_INDEX = (torch.nn.ModuleList, torch.nn.ParameterList)
 _BY_KEY = (torch.nn.ModuleDict, torch.nn.ParameterDict)
@@ -41,17 +39,14 @@ Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
 
 
 def IS_TENSOR(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    """Mark the class of a tensor."""
     return ()
 
 
 def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    """Mark the class of an array or a buffer."""
     return ()
 
 
 def visitor_for(cls: type) -> Visitor | None:
-    """Return the visitor of the children of an instance of `cls`, or None if it cannot hold a tensor."""
     if cls in _ATOMS:
         return None
     if issubclass(cls, torch.Tensor) or cls in STORAGES:
@@ -74,7 +69,6 @@ _ATOMS = frozenset((
 
 
 def _in_container(container: Container) -> Visitor:
-    """Return a visitor of a container that skips runs of plain values."""
     items, step = container
 
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
@@ -94,20 +88,17 @@ in_dict = _CONTAINERS[dict]
 
 
 def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield all that a `torch.nn.Module` holds, by the names that users type."""
     yield from registered(module)
     yield from ((step, child, "") for step, child in unregistered(module))
 
 
 def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the other attributes of a `torch.nn.Module`, by the names that users type."""
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
         if name not in _MODULE_OWN and name != _TRACED:
             yield _own_attribute(name), child
 
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the parameters, buffers and submodules, by the names that users type."""
     return ((step, child, kind) for _, step, child, kind in registered_names(module) if child is not None)
 
 
@@ -119,7 +110,6 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
         held = object.__getattribute__(held[_TRACED], "__dict__")
     is_dict, is_list = isinstance(module, _BY_KEY), isinstance(module, _BY_INDEX)
     is_row = isinstance(module, torch.nn.Sequential)
-    is_scripted = torch_private.is_scripted_table(held.get("_modules"))
     for table, kind in _TABLES.items():
         for i, (key, child) in enumerate(members_of(held.get(table))):
             # A key put there by hand may be a number, or of a subclass of str.
@@ -131,29 +121,19 @@ def registered_names(module: Any) -> Iterator[tuple[str, Any, Any, Kind]]:
                 step = (name,)
             elif is_list and name.isdecimal():
                 step = f"[{name}]"
-            elif (is_scripted or key is not name) and not is_attribute_name(name):
-                # `get_submodule` does not find it.
-                step = f".{table}[{key!r}]"
             else:
-                step = _attribute(name, kind or "submodule")
+                # A name may be any text.
+                step = f".{name}" if is_attribute_name(name) else f".{table}[{key!r}]"
             yield name, step, child, kind
 
 
 def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the items of one table of a module; a scripted module keeps its own in C++."""
-    if type(table) is dict and not table:
-        # The usual case.
-        return iter(())
-    if not torch_private.is_scripted_table(table):
+    if not isinstance(table, torch_private.ScriptedTable):
         return items_of(table) if issubclass(type(table), dict) else iter(())
     own = dict(own_attributes(table))
     # Submodules with a Python object are in a dictionary.
     return items_of(own["_python_modules"]) if "_python_modules" in own else iter(own["_c"].items())
-
-
-def _attribute(name: str, kind: str) -> str:
-    """Return the step to a member of a module; its name may be any text."""
-    return f".{name}" if is_attribute_name(name) else f".get_{kind}({name!r})"
 
 
 def _own_attribute(name: Any) -> str:
@@ -172,8 +152,6 @@ def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
 
 
 def _in_stand_in(visitor: Visitor | None) -> Visitor:
-    """Return a visitor of the tensor inside a stand-in, and of its other attributes."""
-
     def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
         own = own_tensor_of(obj)
         if own is not None:

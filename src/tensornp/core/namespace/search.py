@@ -7,14 +7,14 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from tensornp.core.lowlevel.attributes import own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.torch_private import is_of_torch
-from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_dict, in_module, visitor_for
+from tensornp.core.namespace.members import IS_ARRAY, IS_TENSOR, Visitor, in_dict, visitor_for
 from tensornp.core.tensor.containers import items_of
 from tensornp.core.tensor.paths import Kind, Path
 
@@ -26,6 +26,9 @@ _OF_IMPORT = frozenset(("__loader__", "__spec__"))
 _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
+_Children = Iterator[tuple[Any, Any, Kind]]
+_Turn = tuple[Path | None, _Children]
+"""The path of a holder, and the rest of its children."""
 Visit = Callable[[Any, Kind, Path], object]
 """Takes each tensor and array, its kind and the path to it; the search ends if it returns True."""
 
@@ -48,9 +51,6 @@ class Search:
     ) -> None:
         self.num_names = 0
         self.tracked: list[torch.Tensor] = []
-        self._with_grad: set[int] = set()
-        self._modules: dict[int, Path] = {}
-        self._held_by: dict[int, list[int]] = {}
         self._unguarded = unguarded or Unguarded()
         self._visit = visit
         self._seen: set[int] = set()
@@ -59,25 +59,7 @@ class Search:
 
     @property
     def left_out(self) -> bool:
-        """Whether gradients were not read, since another thread runs a backward."""
         return self._unguarded.left_out
-
-    def trained_module_of(self, parameter: torch.Tensor) -> Path | None:
-        """Return the innermost module of `parameter` with another parameter that has a gradient."""
-        trained = self._modules_above(self._with_grad)
-        above = (module for module in self._modules_above([id(parameter)]) if module in trained)
-        return self._modules.get(next(above, 0))
-
-    def _modules_above(self, members: Iterable[int]) -> dict[int, None]:
-        """Return the modules that hold any of some parameters, the innermost first, all by identity."""
-        found: dict[int, None] = {}
-        waiting = deque(members)
-        while waiting:
-            for module in self._held_by.get(waiting.popleft(), ()):
-                if module not in found:
-                    found[module] = None
-                    waiting.append(module)
-        return found
 
     def _run(self, namespace: Mapping[str, Any], max_seconds: float, besides: Iterable[object]) -> bool:
         deadline = time.thread_time() + max_seconds
@@ -86,16 +68,16 @@ class Search:
         holders: set[int] = {id(namespace), *map(id, besides)}
         # Holders take turns, so that a huge one does not hide the others.
         turns: deque[_Turn] = deque()
-        turn, limit = self._turn(namespace, None, lambda names: _roots(names, history)), sys.maxsize
+        path, children, limit = None, self._children_of(namespace, lambda names: _roots(names, history)), sys.maxsize
         # The results of cells come last: the user's own names are better.
         last = []
         if history:
             holders.add(id(namespace["_oh"]))
-            last.append(self._turn(namespace["_oh"], (None, history), in_dict))
+            last.append(((None, history), self._children_of(namespace["_oh"], in_dict)))
         while True:
             for _ in range(limit):
                 try:
-                    found = next(turn.children, None)
+                    found = next(children, None)
                 except Exception:
                     # Another thread changes it, or a class of C hides its members.
                     self._skipped, found = True, None
@@ -109,33 +91,28 @@ class Search:
                 if cls not in visitors:
                     visitors[cls] = visitor_for(cls)
                 visitor = visitors[cls]
-                if turn.module and (kind == "parameter" or visitor is in_module):
-                    self._held_by.setdefault(id(obj), []).append(turn.module)
                 if visitor is None:
                     continue
                 if visitor is IS_TENSOR or visitor is IS_ARRAY:
-                    if self._meet(obj, kind, (turn.path, step), is_tensor=visitor is IS_TENSOR):
+                    if self._meet(obj, kind, (path, step), is_tensor=visitor is IS_TENSOR):
                         return False
                 elif id(obj) not in holders:
                     holders.add(id(obj))
-                    turns.append(self._turn(obj, (turn.path, step), visitor))
+                    turns.append(((path, step), self._children_of(obj, visitor)))
             else:
-                turns.append(turn)
+                turns.append((path, children))
             if not turns and last:
                 turns.append(last.pop())
             if not turns or time.thread_time() > deadline:
                 return not turns
-            turn, limit = turns.popleft(), _TURN
+            (path, children), limit = turns.popleft(), _TURN
 
-    def _turn(self, holder: Any, path: Path | None, visit: Visitor) -> _Turn:
-        is_module = visit is in_module
-        if is_module and path is not None:
-            self._modules[id(holder)] = path
+    def _children_of(self, holder: Any, visit: Visitor) -> _Children:
         try:
-            return _Turn(path, iter(visit(holder)), id(holder) if is_module else 0)
+            return iter(visit(holder))
         except Exception:
             self._skipped = True
-            return _Turn(path, iter(()))
+            return iter(())
 
     def _meet(self, obj: Any, kind: Kind, path: Path, *, is_tensor: bool) -> bool:
         """Visit a tensor or an array, and what belongs to it; return whether the search ends there."""
@@ -150,7 +127,6 @@ class Search:
         return any(self._visit(other, other_kind, other_path) is True for other, other_kind, other_path in beside)
 
     def _beside(self, tensor: Any, path: Path) -> list[tuple[Any, Kind, Path]]:
-        """Return the gradient of a tensor and the tensors inside a wrapper, once."""
         found: list[tuple[Any, Kind, Path]] = []
         is_new = id(tensor) not in self._seen
         self._seen.add(id(tensor))
@@ -160,10 +136,8 @@ class Search:
                 if not is_leaf and is_new:
                     self.tracked.append(tensor)
                 grad = self._unguarded.grad_of(tensor) if is_leaf or _retains_grad(tensor) else None
-                if grad is not None:
-                    self._with_grad.add(id(tensor))
-                    if is_new:
-                        found.append((grad, "grad", (path, ".grad")))
+                if grad is not None and is_new:
+                    found.append((grad, "grad", (path, ".grad")))
             if is_new and not is_of_torch(tensor):
                 for name, inner in own_attributes(tensor):
                     if issubclass(type(inner), torch.Tensor):
@@ -174,16 +148,7 @@ class Search:
         return found
 
 
-class _Turn(NamedTuple):
-    """The rest of the children of a holder, its path, and its identity if it is a module."""
-
-    path: Path | None
-    children: Iterator[tuple[Any, Any, Kind]]
-    module: int = 0
-
-
 def _roots(namespace: Any, history: str) -> list[tuple[Any, Any, Kind]]:
-    """Return the names of the user, without those that IPython and the import system bind."""
     results = set(map(id, list(namespace["_oh"].values()))) if history else ()
     found: list[tuple[Any, Any, Kind]] = []
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import number_ranges
@@ -24,31 +24,22 @@ class Alike(NamedTuple):
 def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
     """Yield the patterns of names with equal facts, each in the place of its first name."""
     taken: dict[int, Alike] = {}
-    for members in _candidates(names, facts):
+    # Those that differ in one number at most, the most first.
+    found: dict[Any, list[int]] = defaultdict(list)
+    for i, (name, fact) in enumerate(zip(names, facts, strict=True)):
+        parts = _NUMBER.split(name) if fact is not None else []
+        for place in range(1, len(parts), 2):
+            found[fact, place, (*parts[:place], *parts[place + 1 :])].append(i)
+    for (_, place, rest), members in sorted(found.items(), key=lambda item: -len(item[1])):
         # Equal names stay apart.
         free = list({names[i]: i for i in reversed(members) if i not in taken}.values())[::-1]
         if len(free) >= _MIN_ALIKE:
-            one = Alike(_pattern([names[i] for i in free]), tuple(free))
+            numbers = sorted(int(_NUMBER.split(names[i])[place]) for i in free)
+            ranges = "{" + ",".join(number_ranges(numbers)) + "}"
+            one = Alike("".join([*rest[:place], ranges, *rest[place:]]), tuple(free))
             taken |= dict.fromkeys(free, one)
     for i, name in enumerate(names):
         if i not in taken:
             yield Alike(name, (i,))
         elif taken[i].members[0] == i:
             yield taken[i]
-
-
-def _candidates(names: Sequence[str], facts: Sequence[Any]) -> Iterable[list[int]]:
-    """Return those that differ in one number at most, the most first."""
-    found: dict[Any, list[int]] = defaultdict(list)
-    for i, (name, fact) in enumerate(zip(names, facts, strict=True)):
-        parts = _NUMBER.split(name) if fact is not None else []
-        for place in range(1, len(parts), 2):
-            found[fact, place, (*parts[:place], *parts[place + 1 :])].append(i)
-    return sorted(found.values(), key=len, reverse=True)
-
-
-def _pattern(names: list[str]) -> str:
-    parts = [_NUMBER.split(name) for name in names]
-    place = next(i for i in range(1, len(parts[0]), 2) if len({own[i] for own in parts}) > 1)
-    numbers = sorted(int(own[place]) for own in parts)
-    return "".join([*parts[0][:place], "{" + ",".join(number_ranges(numbers)) + "}", *parts[0][place + 1 :]])

@@ -37,43 +37,34 @@ class StatsBudget:
         self.num_unread = 0
         self.bounds: dict[str, None] = {}
 
-    def stats(self, tensor: Any, info: TensorInfo, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
-        """Return the statistics of a tensor; None if it is too large, or has none."""
+    def stats(self, obj: Any, info: TensorInfo | None, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
+        """Return the statistics of a tensor, or of an array if `info` is None; None beyond the budget."""
         try:
-            return self._read(tensor, nbytes_unasked(info), histogram, info)
+            nbytes = obj.nbytes if info is None else nbytes_unasked(info)
+            if nbytes <= 0:
+                return None
+            if nbytes > self._left or not self._num_left:
+                self.num_unread += 1
+                bound = f"{MAX_TENSORS:,} tensors" if not self._num_left else format_nbytes(self._max_nbytes)
+                self.bounds[bound] = None
+                return None
+            self._left -= nbytes
+            self._num_left -= 1
+            return scan(obj, histogram=histogram, info=info)
         except Exception:
             # A display never fails: it is complete without them.
             return None
 
     def nonfinite(self, obj: Any, info: TensorInfo | None) -> TensorStats | None:
-        """Return statistics without a histogram of a float tensor, or of a float array if `info` is None."""
-        if info is not None:
-            is_float = info.dtype.is_floating_point or info.dtype.is_complex
-            return self.stats(obj, info, histogram=None) if is_float else None
-        try:
-            return self._read(obj, obj.nbytes, None, None) if obj.dtype.kind in "fc" else None
-        except Exception:
-            return None
-
-    def _read(self, obj: Any, nbytes: int, histogram: HistogramChoice, info: TensorInfo | None) -> TensorStats | None:
-        if nbytes <= 0:
-            return None
-        if nbytes > self._left or not self._num_left:
-            self.num_unread += 1
-            bound = f"{MAX_TENSORS:,} tensors" if not self._num_left else format_nbytes(self._max_nbytes)
-            self.bounds[bound] = None
-            return None
-        self._left -= nbytes
-        self._num_left -= 1
-        return scan(obj, histogram=histogram, info=info)
+        """Return statistics without a histogram of a tensor or array of floats."""
+        is_float = obj.dtype.kind in "fc" if info is None else info.dtype.is_floating_point or info.dtype.is_complex
+        return self.stats(obj, info, histogram=None) if is_float else None
 
 
 LINE_VALUES = 6
-"""The first values that a line shows."""
 MAX_WHOLE_IN_LINE = 10
 """Elements up to which a line shows all values instead of statistics."""
 MAX_ROW_CHARACTERS = 50
-"""Characters of an array that stands in the row of its badges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +115,6 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
-    """Return the surroundings, and `info` completed by them; never raises."""
     if look is None:
         return info, NO_SURROUNDINGS
     try:
@@ -143,8 +133,6 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
 
 @modes.outside_modes
 def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: int = LINE_VALUES) -> TensorSummary:
-    """Summarize a tensor in one line: metadata and first values; never raises."""
-
     def show(tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan) -> Preview:
         return Preview(first_values(tensor, info, plan, num_values, options.printoptions))
 
@@ -160,25 +148,22 @@ Show = Callable[[torch.Tensor, TensorInfo, ConversionPlan], Preview]
 
 
 def _guarded(tensor: torch.Tensor, options: DisplayOptions, show: Show, look: Look | None = None) -> TensorSummary:
-    """Return a summary; every exception ends as the card's sentence."""
     name, mode, info, plan, around = type(tensor).__name__, options.mode, None, None, NO_SURROUNDINGS
     try:
         info = inspect(tensor)
         info, around = looked_at(tensor, info, look)
-        mode, plan = _planned(info, options)
+        found = _attempt(info, mode, options)
+        # Where sharing is impossible, the card shows a copy.
+        mode, plan = (mode, found) if isinstance(found, ConversionPlan) else ("copy", plan_mode(info, "copy", options))
         return TensorSummary(name, mode, info, plan, "", _shown(tensor, info, plan, show), around)
-    except TooLargeError as error:
-        shown = _shown_despite(tensor, info, show, error)
-        return TensorSummary(name, mode, info, None, str(error), shown, around, error.nbytes)
     except TensornpError as error:
-        shown = _shown_despite(tensor, info, show, error)
-        return TensorSummary(name, mode, info, None, str(error), shown, around)
+        shown, too_large = _shown_despite(tensor, info, show, error), getattr(error, "nbytes", 0)
+        return TensorSummary(name, mode, info, None, str(error), shown, around, too_large)
     except Exception as error:
         return TensorSummary(name, mode, info, plan, error_text(error), None, around)
 
 
 def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> Preview:
-    """Return the preview; for a sharded tensor, that of the part on this rank, with a note."""
     if info.shard is None or info.inner is None or not has_part(info):
         return show(tensor, info, plan)
     held: Any = info.kind.inner(tensor)
@@ -203,16 +188,7 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
         return None
 
 
-def _planned(info: TensorInfo, options: DisplayOptions) -> tuple[str, ConversionPlan]:
-    """Return the plan for the mode of `options`, or for copy where sharing is impossible, with its mode."""
-    plan = _attempt(info, options.mode, options)
-    if isinstance(plan, ConversionPlan):
-        return options.mode, plan
-    return "copy", plan_mode(info, "copy", options)
-
-
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
-    """Return the plan for one of the three modes; raises as `to_numpy` does."""
     arguments = MODES[mode]
     info = with_page_protection(info) if arguments["writeable"] else info
     is_part = info.shard is not None and has_part(info)
@@ -223,7 +199,6 @@ def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversio
 
 
 def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:
-    """Return for each mode its plan, or the sentence that says why it cannot be."""
     return {mode: _attempt(info, mode, options) for mode in MODES}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
@@ -13,10 +14,10 @@ import numpy as np
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
-from tensornp.core.memory.extents import Relation, merge_spans, nbytes_by_device
+from tensornp.core.memory.extents import merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
-from tensornp.core.summary.alike import Alike, alike
+from tensornp.core.summary.alike import alike
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
@@ -25,7 +26,6 @@ from tensornp.core.tensor.paths import Kind, expression_of, steps_of
 from tensornp.core.values.stats.record import alarm_text
 
 MAX_READ_NBYTES = 2**26
-"""Bytes that are read to find NaN and infinities."""
 MIN_ROWS_OF_GROUP = 8
 """Rows of a group that are shown even if other groups must be left out for them."""
 OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]", "last error")
@@ -91,21 +91,20 @@ class Census:
         return replace(self, groups=groups, num_left_out=self.num_left_out + num_before - num_now)
 
     def folded(self) -> Census:
-        """Return the table with groups of one name together that differ by a number only."""
         facts = [
             (replace(group.rows[0], name=""), group.nbytes) if len(group.rows) == 1 and not group.kept_by else None
             for group in self.groups
         ]
         patterns = alike([group.rows[0].name for group in self.groups], facts)
-        return replace(self, groups=tuple(_together(one, self.groups) for one in patterns))
-
-
-def _together(one: Alike, groups: tuple[CensusGroup, ...]) -> CensusGroup:
-    first, num_alike = groups[one.members[0]], len(one.members)
-    if num_alike == 1:
-        return first
-    row = replace(first.rows[0], name=f"{one.pattern} × {num_alike:,}", nbytes=num_alike * first.rows[0].nbytes)
-    return CensusGroup((row,), num_alike * first.nbytes, (), num_alike)
+        groups = []
+        for one in patterns:
+            first, num_alike = self.groups[one.members[0]], len(one.members)
+            if num_alike > 1:
+                name, nbytes = f"{one.pattern} × {num_alike:,}", num_alike * first.rows[0].nbytes
+                row = replace(first.rows[0], name=name, nbytes=nbytes)
+                first = CensusGroup((row,), num_alike * first.nbytes, (), num_alike)
+            groups.append(first)
+        return replace(self, groups=tuple(groups))
 
 
 def census_of(
@@ -127,10 +126,13 @@ def census_of(
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
-    shown = tuple(
-        CensusGroup(_rows(survey, group, limit, facts_of), group.nbytes, _holders(group))
-        for group, limit in zip(groups, _limits(sizes, max_rows), strict=False)
-    )
+    shown: list[CensusGroup] = []
+    for group, limit in zip(groups, _limits(sizes, max_rows), strict=False):
+        # Results of cells and the last traceback hold it too.
+        others = [found for found in group.found if found.holding != "name"]
+        holders = [history_entry(one.path) if one.holding == "history" else "the last traceback" for one in others]
+        rows = _rows(survey, group, limit, facts_of)
+        shown.append(CensusGroup(rows, group.nbytes, tuple(dict.fromkeys(holders))))
     owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
         owners[_owner_of(group)] += group.nbytes
@@ -138,7 +140,7 @@ def census_of(
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
     num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
     return Census(
-        groups=shown,
+        groups=tuple(shown),
         num_tensors=len(objects) - num_arrays,
         num_arrays=num_arrays,
         num_storages=len(merge_spans(spans)),
@@ -160,7 +162,13 @@ def _rows(
         # A member need not overlap the first one.
         others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
         beside = first if first in others or not others else others[0]
-        relation = "" if found is first else f"{survey.name(beside)}: {_relation(beside.obj, found.obj)}"
+        relation = ""
+        if found is not first:
+            try:
+                relation = Target(beside.obj).compare(found.obj)[0] or "same storage"
+            except Exception:
+                relation = "may overlap"
+            relation = f"{survey.name(beside)}: {relation}"
         name, holding = survey.name(found), found.holding
         rows.append(CensusRow(name, found.kind, shared_with=relation, holding=holding, **facts_of(found)))
     return tuple(rows)
@@ -191,7 +199,6 @@ def _facts(found: Found, change_of: Any, budget: StatsBudget) -> dict[str, Any]:
 
 
 def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
-    """Yield the number of shown rows for each group, as long as there is room."""
     sizes, left = list(sizes), max_rows
     for i, size in enumerate(sizes):
         if left <= 0:
@@ -213,18 +220,7 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
     )
 
 
-def _holders(group: Group) -> tuple[str, ...]:
-    holders: dict[str, None] = {}
-    for found in group.found:
-        if found.holding == "history":
-            holders[history_entry(found.path)] = None
-        elif found.holding == "traceback":
-            holders["the last traceback"] = None
-    return tuple(holders)
-
-
 def _owner_of(group: Group) -> str:
-    """Return the owner: a module if it reaches the memory, the gradients if nothing else does."""
     named = [found for found in group.found if found.holding == "name"]
     if not named:
         return "Out[…]" if any(found.holding == "history" for found in group.found) else "last error"
@@ -232,23 +228,24 @@ def _owner_of(group: Group) -> str:
         return "parameters and buffers"
     if all(found.kind == "grad" for found in named):
         return "gradients"
-    return "optimizer states" if any(map(_is_state, named)) else "variables"
-
-
-def _is_state(found: Found) -> bool:
-    """Return whether it lies in a ``.state`` with a tensor as key, as in an optimizer."""
-    steps = list(steps_of(found.path))
-    return any(type(key) is tuple and is_tensor(key[0]) and holder == ".state" for key, holder in pairwise(steps))
+    for found in named:
+        # An optimizer has a ``.state`` with tensors as keys.
+        for key, holder in pairwise(steps_of(found.path)):
+            if type(key) is tuple and is_tensor(key[0]) and holder == ".state":
+                return "optimizer states"
+    return "variables"
 
 
 def _ordered(group: Group) -> list[Found]:
-    """Return the names of a group, first the largest named one."""
     named = {id(found.obj) for found in group.found if _is_own_name(found)}
     listed = [found for found in group.found if _is_own_name(found) or id(found.obj) not in named]
 
     def key(found: Found) -> Any:
+        obj, nbytes = found.obj, 0
+        with suppress(Exception):
+            nbytes = obj.nbytes() if is_storage(obj) else Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
         # An expanded tensor has more bytes than its storage.
-        nbytes = min(_nbytes_of(found.obj), group.nbytes)
+        nbytes = min(nbytes, group.nbytes)
         return _HOLDING_ORDER[found.holding], found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
 
     return sorted(listed, key=key) if len(listed) > 1 else listed
@@ -257,17 +254,3 @@ def _ordered(group: Group) -> list[Found]:
 def _is_own_name(found: Found) -> bool:
     """Return whether a name is more than history or the list of an optimizer."""
     return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
-
-
-def _nbytes_of(obj: Any) -> int:
-    try:
-        return int(obj.nbytes() if is_storage(obj) else Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes)
-    except Exception:
-        return 0
-
-
-def _relation(first: Any, other: Any) -> Relation:
-    try:
-        return Target(first).compare(other)[0] or "same storage"
-    except Exception:
-        return "may overlap"

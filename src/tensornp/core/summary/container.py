@@ -19,11 +19,11 @@ from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import check_array, extent_of_array, extents_of
 from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.containers import container_of, leaves
+from tensornp.core.tensor.containers import BUILT_IN, leaves
 from tensornp.core.tensor.info import nbytes_elsewhere, span_of
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
-from tensornp.core.values.shown.preview import MAX_ELEMENTS
+from tensornp.core.values.shown.preview import MAX_ELEMENTS, texts_of
 from tensornp.core.values.shown.print_options import printed_without_formatter, printing
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
@@ -50,7 +50,6 @@ class ArraySummary:
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
-    """Return the summary of `array`, or of its first elements; never raises."""
     plain = np.ndarray.view(array, np.ndarray)
     text = refusal = note = ""
     try:
@@ -58,54 +57,37 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
             raise NotReadError(_REFUSAL)
         check_array(plain)
         shown = array if type(array) in _MASKED else plain
-        make = partial(_printed, shown, options) if num_first is None else partial(_first_of, shown, options, num_first)
-        text, note = printed_without_formatter(make)
+        text, note = printed_without_formatter(partial(_printed, shown, options, num_first))
     except TensornpError as error:
         refusal = str(error)
     except Exception as error:
         # A display never fails.
         refusal = error_text(error)
+    order = "Fortran-contiguous" if plain.flags.f_contiguous else "not contiguous"
+    order = "C-contiguous" if plain.flags.c_contiguous else order
     return ArraySummary(
-        type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, _order_of(plain),
+        type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, order,
         bool(plain.flags.writeable), text, refusal, note=note,
     )  # fmt: skip
 
 
-def _printed(array: np.ndarray, options: DisplayOptions) -> str:
-    now = np.get_printoptions()
-    bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
-    with printing(options.printoptions, array), bound:
-        return repr(array)
-
-
-def _first_of(array: np.ndarray, options: DisplayOptions, number: int) -> str:
-    if array is np.ma.masked:
-        return str(array)
-    more = ", …" if array.size > number else ""
-    some: Any = array.flat[:number]
-    if isinstance(some, np.ma.MaskedArray):
-        # NumPy prints each element by itself, and a word for hidden ones.
-        each: Any = some.astype(object)
-        return ", ".join(map(str, each.filled(str(np.ma.masked_print_option)))) + more
-    with printing(options.printoptions, some):
-        return np.array2string(some, separator=", ")[1:-1] + more
-
-
-def _order_of(array: np.ndarray) -> str:
-    if array.flags.c_contiguous:
-        return "C-contiguous"
-    return "Fortran-contiguous" if array.flags.f_contiguous else "not contiguous"
+def _printed(array: np.ndarray, options: DisplayOptions, number: int | None) -> str:
+    """Return the text of an array, or of its first elements."""
+    if number is None:
+        now = np.get_printoptions()
+        bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
+        with printing(options.printoptions, array), bound:
+            return repr(array)
+    return ", ".join(texts_of(array.flat[:number], options.printoptions) + ["…"] * (array.size > number))
 
 
 MAX_LEAVES = 20_000
 """Leaves of a container that are counted at most."""
 FIRST_VALUES = 3
-"""Values of each tensor that a row shows."""
 _NUMBERS = {int, float, complex, bool}
 _WORDS_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 _SHOWN_CHARACTERS = 40
 Leaf = tuple[Path | None, Any]
-"""Something in a container, and the path to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +131,14 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     asked = [row.tensor for (_, leaf), row in zip(shown, rows, strict=True) if stand_in_of(leaf) is not None]
     stand_ins = [summary.info for summary in asked if summary is not None and summary.info is not None]
     num_unasked = sum(stand_in_of(leaf) is not None for leaf in tensors) - len(asked)
+    # Leaves below one item share its step; `len` of a foreign class may mean something else.
+    length = len({id(first_step(path)) for path, _ in found if path is not None})
+    base: Any = next((base for base in BUILT_IN if issubclass(type(container), base)), None)
+    if base is not None:
+        length = base.__len__(container)
     return ContainerSummary(
         type_name=type(container).__name__,
-        length=_length(container, found),
+        length=length,
         rows=rows,
         num_first=len(first),
         num_left_out=len(found) - len(shown),
@@ -164,7 +151,6 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
 
 
 def _leaves(container: Any) -> tuple[list[Leaf], bool]:
-    """Return the leaves up to the first that cannot be reached, and whether these are all."""
     found: list[Leaf] = []
     try:
         found.extend(islice(leaves(container, is_leaf=_are_numbers), MAX_LEAVES + 1))
@@ -196,20 +182,7 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
     return name
 
 
-def _length(container: Any, found: list[Leaf]) -> int:
-    """Return the number of items; `len` of a foreign class may mean something else."""
-    if container_of(type(container)) is not None:
-        try:
-            return len(container)
-        except Exception:
-            # A dataclass has none, and that of a subclass may raise.
-            pass
-    # Leaves below one item share its step.
-    return len({id(first_step(path)) for path, _ in found if path is not None})
-
-
 def _nbytes(found: Iterable[Any]) -> int:
-    """Return the bytes of the elements of all tensors and arrays, each byte once."""
     pieces: list[Piece] = []
     unplaced: dict[int, int] = {}
     for one in found:
@@ -224,7 +197,6 @@ def _nbytes(found: Iterable[Any]) -> int:
 
 
 def _placed(one: Any) -> tuple[list[Piece], int]:
-    """Return the places of the bytes, and the number of bytes without a place."""
     if is_array(one):
         return [Piece("cpu", *extent_of_array(one).bounds, np.ndarray.view(one, np.ndarray).nbytes, 0)], 0
     place, nbytes = span_of(one)

@@ -88,7 +88,6 @@ class DisplayOptions:
 
     @classmethod
     def of(cls, **options: Any) -> DisplayOptions:
-        """Return the defaults changed by `options`; raise BadRequestError for unknown names and values."""
         known = {option.name: option.metadata for option in fields(cls)}
         for name, value in options.items():
             if name not in known:
@@ -103,7 +102,6 @@ class DisplayOptions:
 
     @property
     def stats_nbytes(self) -> int:
-        """Bytes that automatic statistics may read, for one tensor or all rows of a table."""
         return self.max_read_nbytes if self.stats != "off" else 0
 
     @property
@@ -113,5 +111,4 @@ class DisplayOptions:
         return own if self.suppress is None else {**own, "suppress": self.suppress}
 
     def fingerprint_nbytes(self, device: object) -> int:
-        """Return the bytes of a tensor on `device` that are read to notice changes."""
         return self.max_read_nbytes if str(device) == "cpu" else 0

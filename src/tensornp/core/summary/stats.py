@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +41,6 @@ class StatsSummary:
 
 
 def summary_of_figures(found: TensorStats, options: DisplayOptions) -> StatsSummary:
-    """Return statistics as a card shows them, which do not know their tensor any more."""
     each = "" if np.ndim(found.count) == 0 else f" for each of {len(found.count):,} indices"
     return StatsSummary("", f"TensorStats{each}", None, found, has_pictures=options.has_pictures)
 
@@ -56,57 +56,42 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     sought = [what for what in _SOUGHT if what not in ("nan", "inf") or getattr(found, _COUNTS[what])]
     if found.min is None or found.min == found.max:
         sought = [what for what in sought if what not in ("min", "max")]
-    places = tuple(filter(None, (_located(obj, what) for what in sought)))
+    places: list[Location] = []
+    for what in sought:
+        # The elements of sparse and nested tensors have no places.
+        with suppress(TensornpError):
+            places.append(locate(obj, what))
     has_pictures = options.has_pictures
-    picture = _picture(obj, _plane_of(places)) if has_pictures else None
+    # The shown plane has the first NaN or infinity.
+    odd, picture = next((place.indices[0] for place in places if place.what in _COUNTS and place.indices), ()), None
+    # A sparse tensor may be too large to be made dense.
+    with suppress(TensornpError):
+        picture = plane_map(obj) if has_pictures else None
+        # Several small planes, side by side, hide nothing.
+        if picture is not None and len(picture.tiles.indices) == 1 and odd[:-2]:
+            picture = plane_map(obj, odd[:-2])
     shard = card.info.shard if card is not None and card.info is not None else None
     origin = shard.offsets[axis] if shard is not None and shard.offsets is not None and axis is not None else 0
-    return StatsSummary(name, described(obj), card, found, places, picture, axis, by_axis, origin, has_pictures)
-
-
-def _plane_of(places: tuple[Location, ...]) -> tuple[int, ...] | None:
-    odd = [place.indices[0] for place in places if place.what in _COUNTS and place.indices]
-    return odd[0][:-2] if odd and len(odd[0]) > 2 else None
+    place = tuple(places)
+    return StatsSummary(name, described(obj), card, found, place, picture, axis, by_axis, origin, has_pictures)
 
 
 _COUNTS = {"nan": "nan", "inf": "num_infinite"}
 
 
-def _located(obj: Any, what: str) -> Location | None:
-    try:
-        return locate(obj, what)
-    except TensornpError:
-        return None
-
-
-def _picture(obj: Any, index: tuple[int, ...] | None) -> PlaneMap | None:
-    try:
-        shown = plane_map(obj)
-        # Several small planes, side by side, hide nothing.
-        is_one = shown is not None and len(shown.tiles.indices) == 1
-        return plane_map(obj, index) if index is not None and is_one else shown
-    except TensornpError:
-        # A sparse tensor may be too large to be made dense.
-        return None
-
-
 @dataclass(frozen=True, slots=True)
 class ComparisonSummary:
-    """A comparison with the names of the two, and a heat map of their difference if there is one."""
-
     names: tuple[str, str]
     comparison: Comparison
     picture: PlaneMap | None = None
 
 
 def summary_of_comparison(found: Comparison, options: DisplayOptions) -> ComparisonSummary:
-    """Return a comparison as a card shows it, without the two tensors."""
     return ComparisonSummary(("the first", "the second"), found)
 
 
 @modes.outside_modes
 def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
-    """Compare two tensors or arrays; raise as `compare` does."""
     comparison = compare(a, b)
     if not options.has_pictures or not comparison._num_changed:
         return ComparisonSummary(names, comparison)

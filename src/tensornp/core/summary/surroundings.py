@@ -17,7 +17,7 @@ from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import history_name
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.paths import expression_of, names_in
+from tensornp.core.tensor.paths import names_in
 from tensornp.errors import BadRequestError
 
 _HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
@@ -25,10 +25,7 @@ _HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The aliases of a tensor, the operations that have saved it, and its last change.
-
-    `module_with_grads` is the innermost module that holds it and has other gradients, if it has none.
-    """
+    """The aliases of a tensor, the operations that have saved it, and its last change."""
 
     name: str = ""
     typed: str = ""
@@ -38,14 +35,12 @@ class Surroundings:
     left_out: str = ""
     saved_for: tuple[str, ...] = ()
     oldest_saver: int = NEVER
-    module_with_grads: str = ""
     change: Change | None = None
     is_buffer: bool = False
     is_fused: bool = False
 
     @property
     def expression(self) -> str:
-        """Its name, or else the typed expression; empty if neither is known."""
         return self.name or self.typed
 
     @property
@@ -63,7 +58,6 @@ class Surroundings:
 
 NO_SURROUNDINGS = Surroundings()
 Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
-"""A function that searches the surroundings of a tensor."""
 
 
 def find_surroundings(
@@ -84,9 +78,6 @@ def find_surroundings(
     objs = [tensor] if grad is None else [tensor, grad]
     (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
     name = _own_name(found, shown_as, namespace)
-    module = None
-    if info.is_leaf and info.requires_grad and info.is_parameter and info.has_grad is False:
-        module = searched.trained_module_of(tensor)
     saved = saved_for(tensor, searched.tracked, max_seconds)
     stopped = "" if found.is_complete else stopped_text(found.num_names)
     stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
@@ -101,12 +92,10 @@ def find_surroundings(
         oldest_saver=saved.oldest,
         is_buffer=any([alias.kind == "buffer" and alias.relation == "same object" for alias in found]),
         is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),
-        module_with_grads=expression_of(module) if module is not None else "",
     )
 
 
 def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
-    """Return whether the alias is a parameter in a group of a fused optimizer."""
     held = _HELD_BY_OPTIMIZER.fullmatch(alias.name)
     if held is None or alias.relation != "same object":
         return False
@@ -117,7 +106,6 @@ def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
-    """Return the name that the user typed, or else the most likely one."""
     own = [
         alias.name
         for alias in found

@@ -20,14 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unshown:
-    """An object without a card: its class, and why."""
-
     type_name: str
     reason: str
 
 
 Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
-"""All that is shown of one object."""
 
 
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
@@ -39,7 +36,7 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
     return first_that_works(
         f"the card of a {name}",
         lambda: _summary_of(obj, options, look),
-        lambda reason: _metadata_of(obj, options, reason),
+        lambda reason: TensorSummary(name, options.mode, inspect(obj), None, reason, None),
         lambda reason: Unshown(name, reason),
     )
 
@@ -57,10 +54,3 @@ def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary
 
         return summarize_container(obj, options)
     return None
-
-
-def _metadata_of(obj: Any, options: DisplayOptions, reason: str) -> Summary:
-    name = type(obj).__name__
-    if not is_tensor_like(obj):
-        return Unshown(name, reason)
-    return TensorSummary(name, options.mode, inspect(obj), None, reason, None)

@@ -27,7 +27,6 @@ class Container(NamedTuple):
 
 
 def items_of(held: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the items of a dictionary, even if a subclass overrides `items`."""
     base = OrderedDict if issubclass(type(held), OrderedDict) else dict
     return iter(list(base.items(held)))
 
@@ -60,7 +59,6 @@ DATACLASS = Container(_field_items, ".{}".format)
 
 
 def container_of(cls: type) -> Container | None:
-    """Return the reader of a container class or dataclass; None for others."""
     for base, container in BUILT_IN.items():
         if issubclass(cls, base):
             return container
@@ -86,7 +84,6 @@ def is_seen(container: Any) -> bool:
 
 
 LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}
-"""Classes whose instances hold nothing, by identity."""
 
 
 def leaves(

@@ -86,7 +86,6 @@ def name_of(dtype: object) -> str:
 
 
 def asked_dtype(dtype: object) -> np.dtype[Any]:
-    """Return the NumPy dtype for a dtype of torch or NumPy, or a name; raises as `resolve`."""
     try:
         name = name_of(dtype)
     except Exception:
@@ -117,7 +116,7 @@ def resolve(name: str) -> np.dtype[Any]:
 
 @functools.cache
 def has_extension(name: str) -> bool:
-    """Return whether the ml_dtypes that is installed has a dtype `name`; before 0.6 there is no complex32."""
+    """Return whether the installed ml_dtypes has a dtype `name`; before 0.6 there is no complex32."""
     import ml_dtypes
 
     return hasattr(ml_dtypes, name)
@@ -169,7 +168,6 @@ def largest(name: str) -> float:
 
 
 def is_differentiable(name: str) -> bool:
-    """Return whether autograd tracks tensors of the dtype `name`: those of real and complex numbers."""
     return name.startswith(("float", "bfloat", "complex"))
 
 

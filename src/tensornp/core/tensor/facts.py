@@ -18,7 +18,6 @@ _NUM_PACKED = {
     for name, facts in dtypes.KNOWN.items()
     if facts.values_per_element > 1 and hasattr(torch, name)
 }
-"""Values in one element, of dtypes that pack several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,6 @@ class TensorInfo:
 
     @property
     def _is_pending(self) -> bool:
-        """Whether a collective is still writing the values, as far as `inner` tells too."""
         is_awaited = self.kind is kinds.PENDING and self.detail == kinds.WRITING
         return is_awaited or (self.inner is not None and self.inner._is_pending)
 
@@ -139,12 +137,10 @@ class TensorInfo:
 
     @property
     def _is_gathered(self) -> bool:
-        """Whether FSDP has gathered the tensor or its inner tensor."""
         return self._is_unsharded or (self.inner is not None and self.inner._is_gathered)
 
     @property
     def _is_expanded(self) -> bool:
-        """Whether a stride of 0 shows one element at several indices."""
         if self.stride is None or 0 not in self.stride:
             return False
         return any(step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True))

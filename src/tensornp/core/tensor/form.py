@@ -17,7 +17,6 @@ from tensornp.errors import NotReadError
 MAX_NUMEL = 4_000_000
 """Elements that a display lays out at most, for kinds that cannot be indexed."""
 Places = list[list[int]]
-"""The wanted indices of each dimension."""
 
 
 class Bare:
@@ -31,7 +30,6 @@ class Bare:
 
 
 def plain_part(tensor: Any) -> torch.Tensor | None:
-    """Return the ordinary local tensor of a DTensor; None for other tensors."""
     cls = type(tensor)
     # A class that derives from it may say something else of itself.
     if is_of_torch(tensor) or cls.__name__ != "DTensor" or not cls.__module__.startswith("torch.distributed"):
@@ -52,12 +50,10 @@ STORAGES = (torch.UntypedStorage, torch.TypedStorage)
 
 
 def is_storage(obj: Any) -> bool:
-    """Return whether `obj` is the memory under a tensor, by its type."""
     return issubclass(type(obj), STORAGES)
 
 
 def tensor_of(storage: Any) -> torch.Tensor:
-    """Return the one-dimensional tensor over all of a storage."""
     typed = issubclass(type(storage), torch.TypedStorage)
     with modes.outside_modes():
         untyped = torch_private.untyped(storage) if typed else storage
@@ -96,7 +92,6 @@ def is_held(t: torch.Tensor) -> bool:
 
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
-    """Return the elements at `places`, always in new memory."""
     if [*map(len, places)] == [*values.shape] and places == [*map(list, map(range, values.shape))]:
         return quietly(values.clone)
     if all(map(_is_run, places, values.shape)):
@@ -123,8 +118,6 @@ DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrap
 
 
 class Form(NamedTuple):
-    """The state of a tensor and its kind; `wrapper` names the class or tracer around it."""
-
     state: DataState
     kind: Kind
     wrapper: str = ""
@@ -179,11 +172,9 @@ class Kind:
         return None
 
     def awaited(self, t: Any) -> Any:
-        """Return the inner tensor once its values are there."""
         return self.inner(t)
 
     def parts(self, t: Any) -> list[torch.Tensor]:
-        """Return the other tensors inside: indices and values, scales, a mask."""
         return []
 
     def detail(self, t: Any) -> str:

@@ -45,7 +45,6 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
 
 
 def check_tensor(obj: Any, caller: str) -> None:
-    """Raise NotATensorError, in the name of `caller`, unless `obj` is a tensor."""
     if not is_tensor_like(obj):
         said = refused(obj, "tnp.to_tensor(entry.to_numpy())") if is_weight(obj) else an_instance(obj)
         cure = f"; of an array a, tnp.{caller}(tnp.to_tensor(a))" if is_array(obj) else ""
@@ -71,7 +70,6 @@ def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
 
 
 def nbytes_elsewhere(tensors: Iterable[torch.Tensor]) -> int:
-    """Return the bytes of the elements of DTensors on other ranks; call it `outside_modes`."""
     found = 0
     for tensor in tensors:
         with suppress(Exception):
@@ -129,7 +127,6 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
 
 @modes.outside_modes
 def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Tensor]:
-    """Return metadata and tensor of an object of a registered class."""
     kind, values = stand_in.resolved(obj)
     inner = dataclasses.replace(_read(values), _access=kind.access)
     info = dataclasses.replace(
@@ -139,7 +136,6 @@ def inspect_stand_in(obj: Any, stand_in: StandIn) -> tuple[TensorInfo, torch.Ten
 
 
 def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | None, **more: Any) -> TensorInfo:
-    """Return the metadata of a tensor with a shape; `t` gives its attributes."""
     state, kind = form.state, form.kind
     shape = _nested_shape(t) if kind.gives_several else _sizes(t.shape)
     strided = t.layout == torch.strided and not kind.gives_several and -1 not in shape
@@ -190,7 +186,6 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
 
 
 def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
-    """Return the bytes of the tensors inside a tensor; None if its elements are its own."""
     if kind is not SPARSE and not kind.has_other_meaning:
         return None
     parts = kind.parts(tensor) if kind is SPARSE else [part for part, _ in parts_of(tensor)]

@@ -89,7 +89,6 @@ class Local(Kind):
         return _is_from_torch(t, "DTensor", "torch.distributed")
 
     def form(self, t: Any) -> Form:
-        """Return whether this rank's part is all of it: replicated, or spread over one rank only."""
         ranks = tuple(t.device_mesh.shape)
         is_here = all([place.is_replicate() or n == 1 for place, n in zip(t.placements, ranks, strict=True)])
         is_whole = is_here and tuple(t.to_local().shape) == tuple(t.shape)
@@ -148,23 +147,20 @@ class Dequantized(Kind):
     def dense(self, t: Any) -> torch.Tensor:
         try:
             values = t.dequantize()
-            self._check(t, values)
+            if not is_tensor(values):
+                raise TypeError(f"it returned {an_instance(values)}")
+            form = form_of(values)
+            state = "freed" if form == _STRIDED and not is_held(values) else form.state
+            if state != "available" or form.kind is not STRIDED or tuple(values.shape) != tuple(t.shape):
+                raise TypeError(f"it returned {with_article(state)} {form.kind} tensor of shape {tuple(values.shape)}")
+            if not t.dtype.is_floating_point and values.dtype != t.dtype:
+                raise TypeError(f"it returned {values.dtype} instead of {t.dtype}")
             # Some classes dequantize to another dtype than their own; the receipt has their own.
             return plain(values).resolve_conj().resolve_neg().to(t.dtype)
         except Exception as error:
             raise UnsupportedTensorError(
                 f"{type(t).__name__}.dequantize() failed ({error_text(error)}); convert the tensors inside it"
             ) from error
-
-    def _check(self, t: Any, values: Any) -> None:
-        if not is_tensor(values):
-            raise TypeError(f"it returned {an_instance(values)}")
-        form = form_of(values)
-        state = "freed" if form == _STRIDED and not is_held(values) else form.state
-        if state != "available" or form.kind is not STRIDED or tuple(values.shape) != tuple(t.shape):
-            raise TypeError(f"it returned {with_article(state)} {form.kind} tensor of shape {tuple(values.shape)}")
-        if not t.dtype.is_floating_point and values.dtype != t.dtype:
-            raise TypeError(f"it returned {values.dtype} instead of {t.dtype}")
 
 
 class Refusal(NamedTuple):
@@ -182,7 +178,6 @@ class Refusal(NamedTuple):
 
 
 def has_own_dispatch(cls: type) -> bool:
-    """Return whether a tensor class computes its own operators; its own storage is not its value."""
     return cls.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH  # type: ignore[attr-defined]
 
 

@@ -102,7 +102,6 @@ class Sparse(Kind):
         return laid_out.to(raw.dtype) if facts.numpy else laid_out
 
     def _check_indices(self, raw: Any) -> None:
-        """Raise UnsupportedTensorError if an index lies outside the shape."""
         try:
             *indices, values = self.parts(raw)
             if raw.layout == torch.sparse_coo:
@@ -170,7 +169,6 @@ class Quantized(Kind):
             return ""
 
     def few(self, t: Any, places: Places) -> torch.Tensor:
-        """Dequantize the codes at `places` alone."""
         raw = plain(t)
         if raw.dtype not in _CODES:
             return super().few(raw, places)
@@ -201,7 +199,7 @@ class Zero(Kind):
         return torch.zeros([len(place) for place in places], dtype=t.dtype, device=t.device)
 
     def stored(self, t: Any) -> list[torch.Tensor]:
-        return []
+        return [torch.zeros((), dtype=t.dtype, device=t.device).expand(t.shape)]
 
 
 class Lazy(Kind):

@@ -46,7 +46,6 @@ def names_in(text: str) -> frozenset[str] | None:
 
 
 def key_text(key: Any) -> str:
-    """Return the short repr of a plain key or tuple; the type of other keys."""
     if is_plain_tuple(key):
         return shortened(tuple_text(key))
     if is_plain_value(key):
@@ -69,17 +68,14 @@ PLAIN_CLASSES = frozenset(map(id, (int, float, complex, bool, str, bytes, type(N
 
 
 def is_plain_value(obj: Any) -> bool:
-    """Return whether `obj` is exactly a number, text, bytes or None."""
     return id(type(obj)) in PLAIN_CLASSES
 
 
 def is_plain_tuple(obj: Any) -> bool:
-    """Return whether `obj` is a tuple of a few plain values, and of no class of its own."""
     return type(obj) is tuple and len(obj) <= MAX_ITEMS and all(map(is_plain_value, obj))
 
 
 def steps_of(path: Path | None) -> Iterator[Any]:
-    """Yield the steps of a path, the last one first."""
     while path is not None:
         path, step = path
         yield step
@@ -92,11 +88,5 @@ def first_step(path: Path) -> Path:
     return path
 
 
-def root_of(path: Path) -> str:
-    """Return the name with which `path` begins."""
-    return str(first_step(path)[1])
-
-
 def is_attribute_name(name: Any) -> bool:
-    """Return whether `name` can be typed after a dot."""
     return type(name) is str and name.isidentifier() and not keyword.iskeyword(name)

@@ -65,19 +65,16 @@ class ShardFacts:
 
     @property
     def scope(self) -> str:
-        """The scope of the part: "local shard of rank 3"."""
         if self.rank is not None:
             return f"local shard of rank {self.rank}"
         return f"local shard at {self.coordinate} of the mesh" if self.coordinate else "local shard outside of the mesh"
 
     def holds_the_same(self, other: ShardFacts) -> bool:
-        """Return whether two parts on this rank have the same indices."""
         if self.offsets is None:
             return other.offsets is None and (self.whole, self.placements) == (other.whole, other.placements)
         return (self.offsets, self.shape) == (other.offsets, other.shape)
 
     def index_in_whole(self, index: Index) -> Index:
-        """Return the index in the tensor of an index in the part."""
         if self.offsets is None:
             return index
         return tuple(i + first for i, first in zip(index, self.offsets, strict=False))
@@ -91,7 +88,6 @@ class ShardFacts:
 
 
 def shard_facts(dtensor: Any, shape: Index, local_shape: Index) -> ShardFacts | None:
-    """Return the part of a DTensor on this rank; None if a size is symbolic."""
     mesh, placements = dtensor.device_mesh, dtensor.placements
     sizes, coordinate = tuple(mesh.shape), mesh.get_coordinate()
     if any(type(n) is not int for n in sizes) or -1 in (*shape, *local_shape):

@@ -22,7 +22,6 @@ from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"
-"""The method that a class has instead of a registration."""
 _NOBODYS = (sys.stdlib_module_names - {"__main__"}) | {"torch", "numpy"}
 """Packages whose classes cannot be registered."""
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, dict, list, tuple, str, bytes, int, float, bool, type(None)))
@@ -74,7 +73,6 @@ class StandIn(Kind):
         return kind, values
 
     def _ask(self, t: Any) -> tuple[torch.Tensor, bool]:
-        """Return the tensor of an instance, and whether the function returned an array."""
         subject = f"{self.call}() of {type(t).__name__}"
         try:
             with modes.outside_modes(), modes.with_overrides():
@@ -95,7 +93,6 @@ class StandIn(Kind):
 
 
 def _address(values: torch.Tensor) -> object:
-    """Return the address of the storage; of a tensor without one, the identity of the object."""
     try:
         return storage_address(values) or id(values)
     except Exception:
@@ -178,12 +175,10 @@ def stand_in_for(cls: type) -> StandIn | None:
 
 
 def is_tensor_like(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, or stands for one; by its type alone."""
     return is_tensor(obj) or stand_in_of(obj) is not None
 
 
 def stood_for(obj: Any) -> torch.Tensor:
-    """Return the tensor that `obj` stands for; raises as `StandIn.inner`."""
     stand_in = stand_in_of(obj)
     if stand_in is None:
         raise UnsupportedTensorError(f"{type(obj).__name__} stands for a tensor no longer; register it again")

@@ -32,8 +32,6 @@ class Step(StrEnum):
 
 
 class Obstacle(NamedTuple):
-    """The reason against sharing memory, in two grammatical forms."""
-
     detail: str
     """After "a float32 tensor": "with the conjugate bit set"; empty if dtype and device say it already."""
     clause: str
@@ -41,6 +39,5 @@ class Obstacle(NamedTuple):
 
 
 def check_shard(shard: object) -> None:
-    """Raise BadRequestError unless `shard` is None, "local" or "full"."""
     if shard is not None and not (isinstance(shard, str) and shard in ("local", "full")):
         raise BadRequestError(f'shard must be "local", "full" or None, got {quoted(shard)}')

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 MAX_NDIM = 64
-"""Dimensions of an array at most."""
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides, in elements, of an array whose elements lie in the order of their indices."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
@@ -33,7 +31,6 @@ def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int =
 
 
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
-    """Return whether elements lie in index order, without gaps."""
     expected = itemsize
     for size, step in zip(reversed(shape), reversed(strides), strict=True):
         if size > 1 and step != expected:
@@ -81,7 +78,6 @@ class Block(NamedTuple):
 
 
 def blocks_of(shape: tuple[int, ...], max_numel: int = BLOCK_NUMEL) -> Iterator[Block]:
-    """Yield blocks of at most `max_numel` elements that cover a shape, in the order of indices."""
     if 0 in shape:
         return
     dim, inner = len(shape), 1

@@ -18,7 +18,6 @@ class Weight:
 
 
 def is_weight(obj: Any) -> TypeGuard[Weight]:
-    """Return whether `obj` is a weight of an explorer, by its type alone."""
     return issubclass(type(obj), Weight)
 
 
@@ -39,4 +38,3 @@ def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str =
 
 
 ONE_OR_ALL = "take one of its weights, tnp.weights(...)[name], or all by tnp.weights(...).scan()"
-"""Advice for a model where values are read."""

@@ -7,6 +7,7 @@ torch has copied to it, or elements by DLPack.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -51,7 +52,6 @@ class Part:
 
     @functools.cached_property
     def numel(self) -> int:
-        """Numbers that are read."""
         return math.prod(self.shape) * self.per_element
 
     def blocks(self, several: int = 1) -> Iterator[Block]:
@@ -63,15 +63,22 @@ class Part:
         return (Block((i, *zeros), (min(step, size - i), *rest)) for i in range(0, size, step))
 
 
+def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | None) -> tuple[list[int], Any, int]:
+    """Return the dimensions by falling stride, an index of expanded ones once, and their repeats."""
+    expanded = [
+        not step and size > 1 and dim != axis for dim, (size, step) in enumerate(zip(shape, strides, strict=True))
+    ]
+    order = sorted(range(len(shape)), key=lambda dim: abs(strides[dim]), reverse=True)
+    index = tuple([slice(1) if once else slice(None) for once in expanded])
+    return order, (..., *index), math.prod(itertools.compress(shape, expanded))
+
+
 def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of a plain strided tensor, in the order of indices or in that of memory."""
     times = 1
     if not in_order and raw.dtype is not FLOAT4:
-        for dim, (size, step) in enumerate(zip(raw.shape, raw.stride(), strict=True)):
-            if not step and size > 1 and dim != axis:
-                raw, times = raw.narrow(dim, 0, 1), times * size
-        order = sorted(range(raw.dim()), key=raw.stride, reverse=True)
-        raw, axis = raw.permute(order), None if axis is None else order.index(axis)
+        order, index, times = _by_stride(raw.shape, raw.stride(), axis)
+        raw, axis = raw[index].permute(order), None if axis is None else order.index(axis)
         if axis is None and raw.is_contiguous():
             raw = raw.view(-1)
     shape, read = tuple(raw.shape), functools.partial(_read_tensor, raw)
@@ -83,9 +90,14 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
     if packed:
         raw = over_storage(raw, torch.uint8)
     wide = _WIDE.get(raw.dtype, raw.dtype)
-    if wide is raw.dtype and not packed and _is_shareable(raw):
+    is_plain = raw.device.type == "cpu" and raw.is_contiguous() and not (raw.is_conj() or raw.is_neg())
+    # DLPack would copy a lazily copied storage.
+    if wide is raw.dtype and not packed and is_plain and not torch_private.is_lazily_copied(raw):
         for block in blocks:
-            yield _shared(raw if block.shape == shape else raw[block.key])
+            # DLPack locks nothing; a copy takes as long as the sums: benchmark row "the figures".
+            shared = np.from_dlpack((raw if block.shape == shape else raw[block.key]).detach()).reshape(-1)
+            shared.flags.writeable = False
+            yield shared
         return
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
     numbers = array_of_copy(buffer)
@@ -93,7 +105,6 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
         values = raw[block.key]
         count = values.numel()
         if count > len(buffer):
-            # The row of a tensor of blocks by rows; no other block is so long.
             buffer = torch.empty(count, dtype=wide, device="cpu")
             numbers = array_of_copy(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
@@ -107,19 +118,6 @@ _WIDE = {
 }
 
 
-def _is_shareable(raw: torch.Tensor) -> bool:
-    is_plain = raw.device.type == "cpu" and raw.is_contiguous() and not (raw.is_conj() or raw.is_neg())
-    # DLPack would copy a lazily copied storage.
-    return is_plain and not torch_private.is_lazily_copied(raw)
-
-
-def _shared(values: torch.Tensor) -> Array:
-    """Return a read-only view by DLPack, which locks nothing; a copy takes as long as the sums."""
-    numbers = np.from_dlpack(values.detach()).reshape(-1)
-    numbers.flags.writeable = False
-    return numbers
-
-
 def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
     """Copy in pieces that one thread copies: several scans at once would wait for each other's threads."""
     rows = source.view(-1) if source.is_contiguous() else source.squeeze()
@@ -131,8 +129,6 @@ def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
 
 
 def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
-    """Return the part of a tensor whose rows torch, or its class, dequantizes."""
-
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
         for block in blocks:
             rows = tensor
@@ -149,14 +145,10 @@ def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
 
 
 def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
-    """Return the part of an array of numbers, in the order of indices or in that of memory."""
     times = 1
     if not in_order:
-        for dim, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)):
-            if not step and size > 1 and dim != axis:
-                array, times = array[(slice(None),) * dim + (slice(1),)], times * size
-        order = sorted(range(array.ndim), key=lambda dim: abs(array.strides[dim]), reverse=True)
-        array, axis = array.transpose(order), None if axis is None else order.index(axis)
+        order, index, times = _by_stride(array.shape, array.strides, axis)
+        array, axis = array[index].transpose(order), None if axis is None else order.index(axis)
         if axis is None and array.flags.c_contiguous:
             array = array.reshape(-1)
     name = array.dtype.name
@@ -185,8 +177,6 @@ def part_of_reader(
 
 
 def masked_part(data: Part, mask: Part, *, is_shown: bool) -> Part:
-    """Return the part of masked arrays; both are read in the order of indices."""
-
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
         some = list(blocks)
         for values, marks in zip(data.read(some), mask.read(some), strict=True):

@@ -16,9 +16,9 @@ from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.numbers import ranges_text
-from tensornp.core.values.scopes import ALL
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
+from tensornp.core.values.stats.record import ALL
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
 
 Array = np.ndarray[Any, Any]
@@ -33,7 +33,6 @@ _NOUNS = {
     "absmax": "finite element",
 }  # fmt: skip
 MAX_INDICES = 10
-"""Indices that are kept."""
 MAX_SIZE = 2**22
 """Indices of an axis up to which those with any are kept."""
 _IS_PLACE: dict[str, Callable[[Array], Array]] = {
@@ -167,20 +166,7 @@ def _numbers(source: Source, what: str) -> Iterator[tuple[Array, Any]]:
         raise NoDataError(f"the values cannot be read: {reason}") from None
 
 
-def _extreme(source: Source, what: str) -> Any:
-    """Return the extreme of the finite elements, or None."""
-    best = None
-    for flat, shown in _numbers(source, what):
-        finite = flat[np.isfinite(flat) & shown]
-        if finite.size:
-            found = finite.min() if what == "min" else finite.max()
-            is_better = best is None or (found < best if what == "min" else found > best)
-            best = found if is_better else best
-    return best
-
-
 def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
-    """Yield the places of such elements, or of those that equal `value`, block by block."""
     first = 0
     for flat, shown in _numbers(source, what):
         if what == "nan" and not np.isnan(flat.max(initial=0)):
@@ -194,15 +180,21 @@ def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
 
 
 def _search(tensor: Any, what: str) -> tuple[Source, Any]:
-    """Return the source to search, and the extreme to look for, or None."""
     if not isinstance(what, str) or what not in KINDS:
         raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
     source = source_of(tensor, in_order=True, caller="locate")
-    if len(source.parts) != 1 or source.zeros:
+    if len(source.parts) != 1:
         cure = "pass one of t.unbind()" if source.nested_shapes else "pass tnp.to_numpy(t)"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(source, "locate")
-    return source, None if what in _IS_PLACE else _extreme(source, what)
+    best = None
+    for flat, shown in () if what in _IS_PLACE else _numbers(source, what):
+        finite = flat[np.isfinite(flat) & shown]
+        if finite.size:
+            found = finite.min() if what == "min" else finite.max()
+            is_better = best is None or (found < best if what == "min" else found > best)
+            best = found if is_better else best
+    return source, best
 
 
 def _axis_texts(seen: list[Array | None], shard: ShardFacts | None) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,7 +23,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.strides import BLOCK_NUMEL, order_of
+from tensornp.core.tensor.strides import order_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
 from tensornp.core.values.blocks import (
     Array,
@@ -35,7 +34,6 @@ from tensornp.core.values.blocks import (
     part_of_tensor,
     rows_part,
 )
-from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
@@ -47,15 +45,14 @@ MAX_REPEATED = 2**32
 class Source:
     """The parts of one tensor or array, in the order of memory or of indices.
 
-    `zeros` are not stored. `order` are the dimensions from the widest stride to the narrowest, if one flat part reads
+    `order` are the dimensions from the widest stride to the narrowest, if one flat part reads
     all in that order. Numbers of a source that `is_dequantized` are not the stored ones.
     """
 
     parts: tuple[Part, ...]
     dtype: str
     shape: tuple[int, ...]
-    zeros: int = 0
-    scope: str = ALL
+    scope: str = "all elements"
     is_masked: bool = False
     axis: int | None = None
     nested_shapes: tuple[tuple[int, ...], ...] = ()
@@ -65,8 +62,7 @@ class Source:
 
     @functools.cached_property
     def numel(self) -> int:
-        """The number of elements, hidden ones included."""
-        return self.zeros + sum([part.times * part.numel for part in self.parts])
+        return sum([part.times * part.numel for part in self.parts])
 
     def index(self, flat: int) -> tuple[int, ...]:
         """Return the index of an element by its number; in a sharded tensor, the index in the whole."""
@@ -78,11 +74,8 @@ class Source:
         return self.nested_shapes or (self.shape,)
 
     def blocks(self) -> Iterator[Array]:
-        """Yield the numbers of all parts, flat; each block is overwritten by the next one."""
         for part in self.parts:
             yield from part.read(part.blocks())
-        for start in range(0, self.zeros, BLOCK_NUMEL):
-            yield np.zeros(min(BLOCK_NUMEL, self.zeros - start))
 
 
 def source_of(
@@ -124,12 +117,11 @@ def source_of(
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     plain_array = np.ndarray.view(array, np.ndarray)
     dtype = plain_array.dtype
-    if dtype.kind not in "biufc" and (dtype.kind != "V" or dtype.names or not dtype.itemsize or dtype.subdtype):
-        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; convert it first, with .astype()")
+    # Dtypes of ml_dtypes are of kind V, with a type of their own.
+    if dtype.kind not in "biufcV" or dtype.type is np.void:
+        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; convert it first, with .astype() or .view()")
     if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
         raise UnsupportedArrayError(f"an array of {dtype} has more than 64 bits; pass .astype(np.float64)")
-    if dtype.kind == "V" and dtype.type is np.void:
-        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; view its bytes as numbers, with .view()")
     at = checked_axis(axis, plain_array.shape)
     is_masked = issubclass(type(array), np.ma.MaskedArray)
     part = part_of_array(plain_array, at, in_order=in_order or is_masked)
@@ -160,6 +152,10 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         part = rows_part(tensor if kind.has_other_meaning else plain(tensor), info, at)
         return Source((part,), part.dtype, info._array_shape, axis=at, is_dequantized=True)
     stored, mask = kind.stored(tensor), kind.mask(tensor)
+    num_zeros = info.numel - sum([part.numel() for part in stored])
+    if num_zeros:
+        # One zero stands for all that are not stored.
+        stored.append(stored[0].new_zeros(1).expand(num_zeros))
     parts = [part_of_tensor(one, at, in_order=in_order or mask is not None) for one in stored]
     if mask is not None:
         parts = [masked_part(parts[0], part_of_tensor(mask, at, in_order=True), is_shown=True)]
@@ -170,7 +166,6 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
         shapes[0] if shapes else info._array_shape,
-        zeros=info.numel - sum([part.numel() for part in stored]),
         is_masked=mask is not None,
         axis=at,
         nested_shapes=shapes,
@@ -206,25 +201,15 @@ def nbytes_unasked(info: TensorInfo) -> int:
 
 
 def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
-    """Return `axis` counted from the first; raise BadRequestError if the shape does not have it."""
     if axis is None:
         return None
-    try:
-        if isinstance(axis, bool):
-            raise TypeError
-        at = operator.index(axis)
-    except TypeError:
-        raise BadRequestError(f"axis must be the number of one dimension, got {quoted(axis)}") from None
-    if not -len(shape) <= at < len(shape):
-        if not shape:
-            raise BadRequestError("a single number has no axis; omit axis")
-        reach = f"from {-len(shape)} to {len(shape) - 1}"
-        raise BadRequestError(f"there is no axis {quoted(at)} in shape {shape}; choose one {reach}")
-    return at % len(shape)
+    is_number = isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
+    if not is_number or not -len(shape) <= axis < len(shape):
+        raise BadRequestError(f"axis must be a dimension of shape {shape} or None, got {quoted(axis)}")
+    return int(axis) % len(shape)
 
 
 def refuse_endless(source: Source, caller: str) -> None:
-    """Raise BadRequestError if the same elements would be read again and again, for hours."""
     for part in source.parts:
         if part.max_stored is not None and part.numel > max(part.max_stored * part.per_element, MAX_REPEATED):
             raise BadRequestError(

@@ -49,7 +49,6 @@ class StoredValues:
 
     @contextmanager
     def opened(self) -> Iterator[StoredValues]:
-        """Open the file for many reads, where that is possible, and bring the same values."""
         if self.reading is None:
             yield self
             return
@@ -58,13 +57,11 @@ class StoredValues:
 
     @property
     def array_shape(self) -> tuple[int, ...]:
-        """The shape of the array of all; where an element packs several values, that of the values."""
         each = KNOWN[self.dtype].values_per_element
         return self.shape if each == 1 or not self.shape else (*self.shape[:-1], self.shape[-1] * each)
 
     @cached_property
     def info(self) -> TensorInfo:
-        """The metadata of the tensor that they would be in main memory."""
         # One element stands for all, so that nothing is allocated.
         return inspect(torch.empty((), dtype=getattr(torch, self.dtype)).expand(self.shape))
 
@@ -161,7 +158,6 @@ class Description(NamedTuple):
 
 
 def described(obj: Any) -> Description:
-    """Return the class, shape and dtype of `obj`; raises as `inspect` does."""
     if issubclass(type(obj), StoredValues):
         return Description(obj.where, obj.shape, obj.dtype)
     name = type(obj).__name__

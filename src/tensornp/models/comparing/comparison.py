@@ -11,7 +11,7 @@ from typing import Any
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.core.values.scopes import shards_told
+from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
 from tensornp.models.comparing.rows import (

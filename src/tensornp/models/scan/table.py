@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.values.scopes import ALL, SHARD, shards_told
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.record import ALL, SHARD, TensorStats, shards_told
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.repeated import is_counter, same_elements_as

@@ -7,8 +7,7 @@ from html import escape
 from itertools import islice
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
-from tensornp.core.values.scopes import ALL
-from tensornp.core.values.stats.record import TensorStats, alarm_text
+from tensornp.core.values.stats.record import ALL, TensorStats, alarm_text
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind

@@ -15,9 +15,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.values.scopes import ALL
 from tensornp.core.values.stats.distribution import Histogram
-from tensornp.core.values.stats.record import TensorStats, alarms_of, not_finite
+from tensornp.core.values.stats.record import ALL, TensorStats, alarms_of, not_finite
 from tensornp.render.layout.style import FIGURES
 from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html

@@ -133,12 +133,6 @@ def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:
         retained = " · retains grad" if info._retains_grad and not info.has_grad else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}; it is not a leaf."
         return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence)
-    if around.module_with_grads:
-        sentence = (
-            f"Other parameters of {around.module_with_grads} have a .grad, and this one has none: "
-            "no backward has reached it so far, or it was set to None since."
-        )
-        return Badge("grad", "requires grad · no .grad, unlike its siblings", sentence)
     state = "was not looked at, since another thread is running"
     if info.has_grad is not None:
         state = f"is {'filled' if info.has_grad else 'empty'}"

@@ -7,43 +7,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from strategies import modulus, tensors
-from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.tensor.strides import blocks_of
 from tensornp.core.values.pictures import planes
-from tensornp.core.values.pictures.heatmap import FINITE, NAN, NOTHING
+from tensornp.core.values.pictures.heatmap import NAN, NOTHING
 from tensornp.core.values.pictures.planes import difference_map, plane_map
-
-
-@pytest.mark.slow
-@given(tensors(), st.sampled_from([7, 100, 2**17]))
-@settings(max_examples=37, deadline=None)
-def test_every_element_of_a_small_plane_is_a_pixel(t, block_numel):
-    """Whatever the strides, and however it is cut into blocks."""
-    with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        patch.setattr("tensornp.core.values.pictures.planes.blocks_of", lambda shape: blocks_of(shape, block_numel))
-        found = plane_map(t)
-    if found is None:
-        assert not t.dim() or not t.numel()
-        return
-    values = modulus(t).astype(np.float64)
-    rows = 1 if t.dim() == 1 else t.shape[-2]
-    height, width = rows, t.shape[-1]
-    across = found.tiles.grid[1]
-    if found.heatmap.elements_per_pixel > 1:
-        return
-    for i, index in enumerate(found.tiles.indices):
-        top, left = i // across * (height + 1), i % across * (width + 1)
-        part = slice(top, top + height), slice(left, left + width)
-        plane = values[index].reshape(height, width)
-        is_finite = np.isfinite(plane)
-        assert np.array_equal(found.heatmap.flags[part] == FINITE, is_finite)
-        assert np.array_equal(found.heatmap.flags[part] == NAN, np.isnan(plane))
-        assert np.array_equal(found.heatmap.values[part][is_finite], plane[is_finite])
 
 
 def test_one_nan_and_the_extreme_are_there_in_a_large_plane():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,15 +16,14 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.aliases import Target
 from tensornp.core.values.compare.numbers import pairs_of
 from tensornp.core.values.compare.tally import PairTally
-from tensornp.core.values.scopes import ALL
 from tensornp.core.values.sources import Source, refuse_endless, source_of
+from tensornp.core.values.stats.record import ALL
 from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import NoDataError, NotReadError
 
 Index = tuple[int, ...]
 MAX_REPR = 200
 _FEW = 0.1
-"""The share of elements up to which their number is given."""
 _NEARLY_ALL = 0.99
 NEARLY_ALL = "nearly all elements differ"
 DENSE = (NEARLY_ALL, "many elements differ")
@@ -91,7 +90,6 @@ class Comparison:
 
     @property
     def _is_odd(self) -> bool:
-        """Whether an element is finite on one side alone."""
         return bool(self._only_finite_first or self._only_finite_second)
 
     @property
@@ -143,24 +141,24 @@ def compare(a: Any, b: Any) -> Comparison:
     - Nothing is changed.
     """
     with ExitStack() as stack:
-        return _compared(*(stack.enter_context(_opened(one)) for one in (a, b)))
-
-
-def _opened(one: Any) -> AbstractContextManager[Any]:
-    return one.opened() if issubclass(type(one), StoredValues) else nullcontext(one)
+        return _compared(*(stack.enter_context(one.opened()) if type(one) is StoredValues else one for one in (a, b)))
 
 
 @outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
     first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
-    if first.shard is not None and second.shard is not None and not first.shard.holds_the_same(second.shard):
-        raise _other_elements(first.shard, second.shard)
-    if first.scope != second.scope:
-        raise _other_elements(first.scope, second.scope)
-    shapes, dtypes = (first.shape, second.shape), _dtypes_of(a, b)
+    is_other = first.shard is not None and second.shard is not None and not first.shard.holds_the_same(second.shard)
+    if is_other or first.scope != second.scope:
+        held = (first.shard, second.shard) if is_other else (first.scope, second.scope)
+        cure = "compare t.full_tensor(), which all ranks must call"
+        raise NoDataError(f"the first holds {held[0]}; the second, {held[1]}; {cure}")
+    # The dtypes are those of a tensor in memory.
+    own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
+    shapes, dtypes = (first.shape, second.shape), (own, other)
     if first.part_shapes != second.part_shapes:
         verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
-        return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=_named(dtypes))
+        retyped = ("tensor",) if dtypes[0] != dtypes[1] else ()
+        return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=retyped)
     refuse_endless(first, "compare")
     refuse_endless(second, "compare")
     try:
@@ -175,26 +173,11 @@ def _compared(a: Any, b: Any) -> Comparison:
             tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     except NotReadError as reason:
         raise NoDataError(f"the values cannot be read: {reason}") from None
-    return replace(_told(tally, shapes, dtypes, first, second), _note=_same_memory_note(a, b))
-
-
-def _other_elements(first: Any, second: Any) -> NoDataError:
-    cure = "compare t.full_tensor(), which all ranks must call"
-    return NoDataError(f"the first holds {first}; the second, {second}; {cure}")
-
-
-def _same_memory_note(a: Any, b: Any) -> str:
-    if not all(is_tensor(one) or is_array(one) for one in (a, b)):
-        return ""
-    if Target(a).compare(b)[0] not in ("same object", "same elements"):
-        return ""
-    return "both are the same memory: a copy that is made before a step, as by .clone(), keeps the old values"
-
-
-def _dtypes_of(a: Any, b: Any) -> tuple[str, str]:
-    """Return the dtypes of both, as a tensor in memory has them."""
-    own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
-    return own, other
+    found = _told(tally, shapes, dtypes, first, second)
+    is_in_memory = all(is_tensor(one) or is_array(one) for one in (a, b))
+    if is_in_memory and Target(a).compare(b)[0] in ("same object", "same elements"):
+        found = replace(found, _note="both are the same memory: a copy before a step, as by .clone(), keeps old values")
+    return found
 
 
 def _shapes_text(source: Source) -> str:
@@ -205,10 +188,6 @@ def _shapes_text(source: Source) -> str:
     return f"[{', '.join(map(str, shapes[:3]))}{', ...' if len(shapes) > 3 else ''}]"
 
 
-def _named(dtypes: tuple[str, str]) -> tuple[str, ...]:
-    return ("tensor",) if dtypes[0] != dtypes[1] else ()
-
-
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:
     shape = source.shape if math.prod(source.shape) == tally.count else (tally.count,)
     index, values = _index_of(tally.first, shape, source), tally.first_values
@@ -217,23 +196,19 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
     if tally.finite:
         norm, other_norm, change = tally.norms()
         max_abs, relative = tally.largest, change / norm if norm else math.inf if change else 0.0
-        cosine = _cosine_distance(norm, other_norm, change)
+        cosine = 0.0 if norm == other_norm else 1.0
+        if norm and other_norm:
+            # Exact for small angles: (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖)
+            gap = norm - other_norm
+            cosine = min(max((change - gap) * (change + gap) / (2 * norm * other_norm), 0.0), 2.0)
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
         tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
-        retyped=_named(dtypes), scope=source.scope if source.scope != ALL else other.scope,
+        retyped=() if is_one_dtype else ("tensor",), scope=source.scope if source.scope != ALL else other.scope,
         _norm=norm, _norm_of_difference=change,
         _largest_difference=_index_of(tally.largest_at, shape, source),
     )  # fmt: skip
-
-
-def _cosine_distance(first: float, second: float, difference: float) -> float:
-    if not first or not second:
-        return 0.0 if first == second else 1.0
-    # Exact for small angles: (‖Δ‖² − (‖A‖ − ‖B‖)²) / (2 ‖A‖ ‖B‖)
-    gap = first - second
-    return min(max((difference - gap) * (difference + gap) / (2 * first * second), 0.0), 2.0)
 
 
 def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
@@ -245,7 +220,6 @@ def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
 
 
 def _index_in_parts(at: int, shapes: tuple[Index, ...]) -> Index:
-    """Return the number of the part of a nested tensor, and the index in it."""
     for number, shape in enumerate(shapes):
         size = math.prod(shape)
         if at < size:
@@ -255,7 +229,6 @@ def _index_in_parts(at: int, shapes: tuple[Index, ...]) -> Index:
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:
-    """Return the most specific true description."""
     a, b = dtypes
     if a != b:
         if tally.is_cast_of_first and tally.num_changed:

@@ -11,7 +11,6 @@ from tensornp.core.values.sources import Source
 
 Array = np.ndarray[Any, Any]
 _STEP = 2**18
-"""Elements that are compared at a time."""
 
 
 def pairs_of(a: Source, b: Source) -> Iterator[tuple[Array, Array]]:
@@ -44,7 +43,6 @@ def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return two blocks of one dtype that holds the numbers of both."""
     if a.dtype == b.dtype:
         return a, b
     common = np.result_type(a.dtype, b.dtype)
@@ -80,7 +78,6 @@ def sizes_of_change(old: Any, new: Any) -> Any:
 
 
 def plain_number(value: Any) -> Any:
-    """Return a number of NumPy, long floats included, as one of Python."""
     number = value.item()
     if isinstance(number, np.longdouble):
         return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
@@ -99,7 +96,6 @@ class Difference(NamedTuple):
 
 
 def rows_and_delta(old: Any, new: Any) -> Difference:
-    """Return the difference of two contiguous arrays of one shape and dtype."""
     rows = np.zeros(old.shape[0] if old.ndim else 1, bool)
     num_changed = num_unlike = num_lost = largest_at = 0
     largest: Any = 0

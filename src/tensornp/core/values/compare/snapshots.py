@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.memory.changes import (
     Change,
-    Fingerprint,
     Snapshot,
     change_between,
     facts_between,
@@ -41,12 +39,18 @@ def snapshot_with_values(
     """
     plain: Any = obj
     if is_tensor(obj):
-        snapshot = _of_tensor(obj, before, max_read_nbytes)
+        info = inspect(obj)
+        # A gradient that could not be looked at is compared with the last one seen.
+        has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
+        snapshot = take_snapshot(obj, info, "", 0 if info._is_pending else max_read_nbytes)
+        snapshot = replace(snapshot, has_grad=has_grad)
         nbytes = snapshot.info.nbytes if snapshot.info is not None else 0
     else:
         # Nothing that a subclass overrides is asked.
         plain = np.ndarray.view(obj, np.ndarray)
-        found = _array_fingerprint(plain, max_read_nbytes)
+        base = origin_of(plain).tensor
+        is_readable = max_read_nbytes and (base is None or not has_left(plain, base))
+        found = fingerprint_of_array(plain, max_read_nbytes) if is_readable else None
         snapshot = Snapshot("", weakref.ref(obj), None, found, max_read_nbytes, has_grad=False)
         nbytes = plain.nbytes
     known = snapshot.fingerprint
@@ -57,28 +61,13 @@ def snapshot_with_values(
     return replace(snapshot, values=before.values if before is not None and is_unchanged else _copied(plain))
 
 
-def _of_tensor(tensor: torch.Tensor, before: Snapshot | None, max_read_nbytes: int) -> Snapshot:
-    info = inspect(tensor)
-    # A gradient that could not be looked at is compared with the last one seen.
-    has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
-    return replace(take_snapshot(tensor, info, "", 0 if info._is_pending else max_read_nbytes), has_grad=has_grad)
-
-
 def _is_equal(before: Snapshot, after: Snapshot) -> bool:
-    """Return whether two snapshots prove that every value stayed in its place."""
     if before.fingerprint is None or before.fingerprint != after.fingerprint or before.fingerprint.one_in > 1:
         return False
     old, new = before.info, after.info
     if old is None or new is None:
         return old is new
     return (old.dtype, old.shape, old.stride, old.device) == (new.dtype, new.shape, new.stride, new.device)
-
-
-def _array_fingerprint(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
-    base = origin_of(array).tensor
-    if not max_nbytes or (base is not None and has_left(array, base)):
-        return None
-    return fingerprint_of_array(array, max_nbytes)
 
 
 def _copied(obj: Any) -> Any:
@@ -94,36 +83,27 @@ def _copied(obj: Any) -> Any:
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
-    """Return the change of one object between two snapshots, or None."""
     change = change_between(before, after) or Change(before.event)
     change = replace(change, facts=facts_between(before, after))
     old, new = before.fingerprint, after.fingerprint
     if old is not None and new is not None and old != new and old.one_in == new.one_in:
         # Fingerprints know nothing of moved tensors, and copies tell the rest.
         # A copy is made after its fingerprint: where another thread writes, it may be of other values.
-        has_copies = _have_other_copies(before, after)
+        a, b = before.values, after.values
+        has_copies = a is not None and b is not None and (a.shape, a.dtype) == (b.shape, b.dtype)
+        has_copies = has_copies and not np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8))
         is_told = after.info is None or change.cause in WRITTEN
         if is_told or has_copies:
             told = Difference(_by_blocks(before, after), "", 0.0)
             if has_copies:
                 told = rows_and_delta(before.values, after.values)
-            alarm = _alarm_in(after.values) if told.num_lost else ""
+            alarm = ""
+            if told.num_lost:
+                flat = after.values.reshape(-1)
+                with np.errstate(all="ignore"):
+                    alarm = alarm_text(figures_of(modulus_of(flat) if flat.dtype.kind == "c" else flat))
             change = replace(change, rows=told.rows, delta=told.delta, size=told.size, alarm=alarm)
     return change if change.facts or change.rows or change.cause in TOLD else None
-
-
-@np.errstate(all="ignore")
-def _alarm_in(values: np.ndarray[Any, Any]) -> str:
-    flat = values.reshape(-1)
-    return alarm_text(figures_of(modulus_of(flat) if flat.dtype.kind == "c" else flat))
-
-
-def _have_other_copies(before: Snapshot, after: Snapshot) -> bool:
-    """Return whether there are copies from both moments, of one shape and dtype, with other bytes."""
-    old, new = before.values, after.values
-    if old is None or new is None or old.shape != new.shape or old.dtype != new.dtype:
-        return False
-    return not np.array_equal(old.reshape(-1).view(np.uint8), new.reshape(-1).view(np.uint8))
 
 
 def _by_blocks(before: Snapshot, after: Snapshot) -> str:

@@ -15,8 +15,6 @@ _CHUNK_NUMEL = 2**16
 
 
 class PairTally:
-    """The state of one comparison of numbers of two dtypes."""
-
     def __init__(self, first_dtype: str, second_dtype: str) -> None:
         self._dtypes = first_dtype, second_dtype
         is_one_dtype = first_dtype == second_dtype
@@ -33,7 +31,6 @@ class PairTally:
         self.first_values: tuple[Any, Any] | None = None
 
     def add(self, a: Array, b: Array) -> None:
-        """Add two flat blocks of equal length."""
         for i in range(0, a.size, _CHUNK_NUMEL):
             self._add(a[i : i + _CHUNK_NUMEL], b[i : i + _CHUNK_NUMEL])
 
@@ -80,7 +77,6 @@ class PairTally:
                 self.max_ulp = max(self.max_ulp, _most_ulps(a, b, self._dtypes[0]))
 
     def norms(self) -> tuple[float, float, float]:
-        """Return the norms of both and of the difference, of the elements that are finite on both sides."""
         first, second, difference = np.sqrt(self._squares).tolist()
         return first, second, difference
 
@@ -90,14 +86,12 @@ def _bits(values: Array) -> Array:
 
 
 def _vector(values: Array) -> Array:
-    """Return numbers as float64; complex ones as their real and imaginary parts."""
     if values.dtype.kind == "c":
         return np.ascontiguousarray(values, np.complex128).view(np.float64)
     return values.astype(np.float64, copy=False)
 
 
 def _is_cast(source: Array, name: str, target: Array) -> bool:
-    """Return whether `target` is `source` converted to the dtype `name`."""
     facts = KNOWN.get(name)
     if facts is None or facts.values_per_element > 1 or name == "complex32":
         return False
@@ -113,12 +107,8 @@ def _most_ulps(a: Array, b: Array, name: str) -> int:
         exponents = [np.frexp(values)[1] for values in (a, b)]
         return int(np.abs(exponents[0] - exponents[1]).max(initial=0))
     kind = np.dtype(f"i{dtype.itemsize}")
-    first, second = (_places(np.ascontiguousarray(values, dtype).view(kind)) for values in (a, b))
+    bits = [np.ascontiguousarray(values, dtype).view(kind) for values in (a, b)]
+    # The place of each float among all of its dtype, in order; both zeros are 0.
+    first, second = (np.where(one < 0, np.iinfo(kind).min - one.astype(np.int64), one) for one in bits)
     # A difference that does not fit 64 bits fits the unsigned ones.
     return int(np.where(first > second, first - second, second - first).view(np.uint64).max(initial=0))
-
-
-def _places(bits: Array) -> Array:
-    """Return the place of each float among all of its dtype, in order; both zeros are 0."""
-    places: Array = np.where(bits < 0, np.iinfo(bits.dtype).min - bits.astype(np.int64), bits)
-    return places

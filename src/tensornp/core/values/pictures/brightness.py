@@ -47,12 +47,27 @@ def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
     is_plain = not asked.is_normalized and asked.bounds is None
     others = [None if is_plain and part.dtype in (np.uint8, np.bool_) else _colours(part, asked) for part in parts]
     low, high, said = _stretch([one for one in others if one is not None], asked)
-    pairs = zip(parts, others, strict=True)
-    return [_as_it_is(part) if one is None else _stretched(one, low, high, said) for part, one in pairs]
+    shown, limits = [], Limits(low, high)
+    for part, one in zip(parts, others, strict=True):
+        if one is not None:
+            pixels, num_beyond = np.empty(part.shape, np.uint8), 0
+            # One tile at a time fits a cache.
+            for i, (colours, is_marked) in enumerate(zip(one.colours, one.is_marked, strict=True)):
+                share = limits.shares(colours)
+                num_beyond += int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~is_marked].sum())
+                shares = np.clip(np.nan_to_num(np.concatenate([share, one.alpha[i]], axis=-1), nan=0.0), 0, 1)
+                pixels[i] = (shares * 255 + 0.5).astype(np.uint8)
+            words = " · ".join(filter(None, [one.undone, said, one.opaque]))
+            shown.append(Bright(pixels, one.is_marked, words, num_beyond))
+            continue
+        values = np.asarray(np.ma.getdata(part))
+        is_bool = values.dtype == np.bool_
+        pixels = values.astype(np.uint8) * np.uint8(255) if is_bool else values
+        shown.append(Bright(pixels, _hidden(part), "False black, True white" if is_bool else "0 … 255 as they are"))
+    return shown
 
 
 def total_words(shown: Sequence[Bright]) -> list[str]:
-    """Return the numbers of values beyond the range, and of marked pixels, in words."""
     num_beyond, num_marked = sum(one.num_beyond for one in shown), sum(int(one.is_marked.sum()) for one in shown)
     return [
         *([f"{counted(num_beyond, 'value')} beyond, shown as the nearest"] if num_beyond else []),
@@ -61,7 +76,6 @@ def total_words(shown: Sequence[Bright]) -> list[str]:
 
 
 def range_of(value_range: Any) -> tuple[float, float] | None:
-    """Return the two values, once they are a range."""
     if value_range is None:
         return None
     found = _floats(value_range)
@@ -73,7 +87,6 @@ def range_of(value_range: Any) -> tuple[float, float] | None:
 
 
 def _floats(given: Any) -> Values:
-    """Return one or several numbers, which may be a tensor; empty if they are none."""
     try:
         # Torch would warn of a tensor with a gradient.
         with modes.outside_modes():
@@ -81,13 +94,6 @@ def _floats(given: Any) -> Values:
             return np.array([float(number) for number in ([given] if is_one else given)])
     except (TypeError, ValueError, RuntimeError, OverflowError):
         return np.empty(0)
-
-
-def _as_it_is(part: Any) -> Bright:
-    values = np.asarray(np.ma.getdata(part))
-    pixels = values if values.dtype == np.uint8 else values.astype(np.uint8) * np.uint8(255)
-    said = "0 … 255 as they are" if values.dtype == np.uint8 else "False black, True white"
-    return Bright(pixels, _hidden(part), said)
 
 
 def _hidden(part: Any) -> Values:
@@ -127,21 +133,7 @@ def _colours(part: Any, asked: Asked) -> _Colours:
     return _Colours(colours, alpha, is_marked, is_integer, undone, opaque)
 
 
-def _stretched(one: _Colours, low: float, high: float, said: str) -> Bright:
-    limits, num_beyond, num_colours = Limits(low, high), 0, one.colours.shape[-1]
-    pixels = np.empty((*one.colours.shape[:-1], num_colours + one.alpha.shape[-1]), np.uint8)
-    # One tile at a time fits a cache.
-    for i, (colours, is_marked) in enumerate(zip(one.colours, one.is_marked, strict=True)):
-        share = limits.shares(colours)
-        num_beyond += int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~is_marked].sum())
-        shares = np.clip(np.nan_to_num(np.concatenate([share, one.alpha[i]], axis=-1), nan=0.0), 0, 1)
-        pixels[i] = (shares * 255 + 0.5).astype(np.uint8)
-    words = " · ".join(filter(None, [one.undone, said, one.opaque]))
-    return Bright(pixels, one.is_marked, words, num_beyond)
-
-
 def _stretch(parts: list[_Colours], asked: Asked) -> tuple[float, float, str]:
-    """Return the values that are black and white, and in words why."""
     if asked.bounds is not None:
         low, high = asked.bounds
         return low, high, f"{format_number(low)} … {format_number(high)} shown as black … white, as asked"

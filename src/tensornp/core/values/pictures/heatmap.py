@@ -32,12 +32,10 @@ class Heatmap:
 
     @property
     def elements_per_pixel(self) -> int:
-        """The most elements that a pixel covers."""
         return min(self.cell[0], self.shape[0]) * min(self.cell[1], self.shape[1])
 
     @property
     def is_tiled(self) -> bool:
-        """Whether it shows several planes."""
         return bool(self.flags.shape != _size(self.shape, self.cell))
 
     def count(self, flag: int) -> int:
@@ -86,7 +84,6 @@ def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:
 
 
 def _in_cells(reduce: np.ufunc, block: Plane, first: tuple[int, int], cell: tuple[int, int]) -> Plane:
-    """Reduce each cell of a block that begins at this row and column."""
     if cell[0] > 1:
         # `reduceat` takes seven times as long along the first axis.
         starts = [*range(-(first[0] % cell[0]), len(block), cell[0]), len(block)]
@@ -97,7 +94,6 @@ def _in_cells(reduce: np.ufunc, block: Plane, first: tuple[int, int], cell: tupl
 
 
 def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:
-    """Return one heat map of several, laid out row by row with an empty pixel between them."""
     first = heatmaps[0]
     height, width = first.flags.shape
     size = grid[0] * (height + 1) - 1, grid[1] * (width + 1) - 1
@@ -132,7 +128,6 @@ class Limits:
 
     @np.errstate(all="ignore")
     def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the places of values between the limits, from 0 to 1; 0.5 if the limits are equal."""
         if not self.low < self.high:
             return np.full(np.shape(values), 0.5)
         # Halves where the difference is larger than any float; those of the smallest are none.
@@ -147,14 +142,10 @@ def limits(heatmap: Heatmap) -> Limits:
     centre = 0.0 if heatmap.is_signed else None
     if not pixels.size:
         return Limits(math.nan, math.nan, centre)
-    low, high = _range(np.abs(pixels) if heatmap.is_signed else pixels)
+    sizes = np.abs(pixels) if heatmap.is_signed else pixels
+    low, high = float(sizes.min()), float(sizes.max())
+    least, most = (float(q) for q in np.quantile(sizes, (ROBUST, 1 - ROBUST)))
+    if most > least and high / _FAR - low / _FAR > most - least:
+        low, high = least, most
     low = -high if heatmap.is_signed else low
     return Limits(low, high, centre, int((pixels < low).sum()), int((pixels > high).sum()))
-
-
-def _range(pixels: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float]:
-    """Return the least and the greatest, or the robust ones where these are far out."""
-    least, greatest = float(pixels.min()), float(pixels.max())
-    low, high = (float(q) for q in np.quantile(pixels, (ROBUST, 1 - ROBUST)))
-    is_far = high > low and greatest / _FAR - least / _FAR > high - low
-    return (low, high) if is_far else (least, greatest)

@@ -86,15 +86,12 @@ CHANNELS = {1: "grey", 3: "RGB", 4: "RGBA"}
 """Colours by number of channels; with any other number, each is a grey tile."""
 MAX_TILES = 64
 MAX_PIXELS = 2**20
-"""Pixels of all tiles together."""
 MAX_SIDE = 2048
-"""Pixels of a side of each tile."""
 _MAX_COLUMNS, _MAX_WIDTH = 16, 1024
 """Tiles side by side, and their pixels, up to which each index of an outer dimension has a row of its own."""
 _READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC")}
 """Layouts that are found unasked, the order of torch first."""
 LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
-"""All that can be named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,6 @@ class ImageLayout:
 
     @property
     def places(self) -> list[list[int]]:
-        """The indices that are read of each dimension."""
         return [[i * step for i in range(count)] for count, step in zip(self.counts, self.steps, strict=True)]
 
     @property
@@ -127,7 +123,6 @@ class ImageLayout:
 
     @property
     def indices(self) -> list[tuple[int, ...]]:
-        """The index of each tile in the outer dimensions of more than one index."""
         outer = [axis for axis, letter in enumerate(self.name) if letter in self.outer]
         told = [self.shape[axis] > 1 for axis in outer]
         every = itertools.product(*(self.places[axis] for axis in outer))
@@ -135,23 +130,21 @@ class ImageLayout:
 
     @property
     def words(self) -> tuple[str, str, str, str]:
-        """The layout, the size, the shown pictures and channels, and the shown rows."""
         sizes = dict(zip(self.name, self.shape, strict=True))
         step = self.steps[self.name.index("H")]
         colours = "grey" if "C" in self.outer else CHANNELS[sizes.get("C", 1)]
+        tiles = []
+        for letter in self.outer:
+            total, shown = sizes[letter], self.counts[self.name.index(letter)]
+            first = "" if shown == total else f"the first {shown} of "
+            noun = "picture" if letter == "N" else "channel"
+            tiles.append(f"{first}{counted(total, noun)}{', each a grey tile' if letter == 'C' else ''}")
         return (
             ", ".join(filter(None, [self.name, self.reason])),
             f"{sizes['H']:,} × {sizes['W']:,} {colours}",
-            ", ".join(map(self._tiles_text, self.outer)),
+            ", ".join(tiles),
             f"every {format_ordinal(step)} row and column" if step > 1 else "",
         )
-
-    def _tiles_text(self, letter: str) -> str:
-        at = self.name.index(letter)
-        total, shown = self.shape[at], self.counts[at]
-        first = "" if shown == total else "the first of " if shown == 1 else f"the first {shown} of "
-        each = ", each a grey tile" if letter == "C" else ""
-        return first + counted(total, {"N": "picture", "C": "channel"}[letter]) + each
 
 
 def layout_of(
@@ -203,23 +196,15 @@ def _placed(name: str, reason: str, shape: tuple[int, ...], max_tiles: int, max_
         counts[letter] = min(room, counts[letter])
         room //= counts[letter]
     tiles = [counts[letter] for letter in outer]
-    step = _step(counts["H"], counts["W"], max_pixels // math.prod(tiles))
-    plane = -(-counts["H"] // step), -(-counts["W"] // step)
-    counts |= {"H": plane[0], "W": plane[1]}
-    steps = tuple(step if letter in "HW" else 1 for letter in name)
-    return ImageLayout(name, reason, shape, tuple(counts.values()), steps, _grid(tiles, plane))
-
-
-def _step(height: int, width: int, max_pixels: int) -> int:
-    """Return every which row and column leaves a tile that is not too large."""
+    max_pixels //= math.prod(tiles)
+    height, width = counts["H"], counts["W"]
     step = max(1, math.isqrt(height * width // max_pixels), -(-max(height, width) // MAX_SIDE))
     while -(-height // step) * -(-width // step) > max_pixels:
         step += 1
-    return step
-
-
-def _grid(tiles: list[int], plane: tuple[int, int]) -> tuple[int, int]:
-    several = [count for count in tiles if count > 1]
+    plane = -(-counts["H"] // step), -(-counts["W"] // step)
+    counts |= {"H": plane[0], "W": plane[1]}
+    steps = tuple(step if letter in "HW" else 1 for letter in name)
+    several, grid = [count for count in tiles if count > 1], grid_of(math.prod(tiles), plane)
     if len(several) > 1 and several[-1] <= min(_MAX_COLUMNS, _MAX_WIDTH // plane[1]):
-        return math.prod(several[:-1]), several[-1]
-    return grid_of(math.prod(tiles), plane)
+        grid = math.prod(several[:-1]), several[-1]
+    return ImageLayout(name, reason, shape, tuple(counts.values()), steps, grid)

@@ -93,14 +93,12 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
 
 
 def _said_of_all(words: Iterable[str]) -> str:
-    """Return the different words about the pictures of a list, each once."""
     different = list(dict.fromkeys(filter(None, words)))
     more = len(different) - _MAX_SAID
     return "; ".join([*different[:_MAX_SAID], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_all: bool) -> tuple[ImageLayout, Any]:
-    """Return the layout of a tensor, and its values as tiles × height × width × channels."""
     is_tensor = is_tensor_like(obj) or type(obj) is StoredValues
     if not is_tensor and not is_array(obj):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
@@ -123,7 +121,10 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_
     shown = read(laid_out.places)
     if issubclass(type(obj), np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
-    return laid_out, _tiled(shown, laid_out)
+    inner = [letter for letter in laid_out.name if letter not in laid_out.outer and letter not in "HW"]
+    shown = shown.transpose([laid_out.name.index(letter) for letter in (*laid_out.outer, "H", "W", *inner)])
+    *outer, height, width, channels = shown.shape if inner else (*shown.shape, 1)
+    return laid_out, shown.reshape(math.prod(outer), height, width, channels)
 
 
 def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
@@ -141,11 +142,3 @@ def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
             raise NoDataError(str(reason)) from None
 
     return info._array_shape, plan.dtype, read
-
-
-def _tiled(shown: Any, layout: ImageLayout) -> Any:
-    inner = [letter for letter in layout.name if letter not in layout.outer and letter not in "HW"]
-    order = [layout.name.index(letter) for letter in (*layout.outer, "H", "W", *inner)]
-    shown = shown.transpose(order)
-    *outer, height, width, channels = shown.shape if inner else (*shown.shape, 1)
-    return shown.reshape(math.prod(outer), height, width, channels)

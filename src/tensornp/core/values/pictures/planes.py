@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import blocks_of
-from tensornp.core.values.compare.difference import difference_of
+from tensornp.core.values.compare.numbers import differing, shown_alike
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
 from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
+from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in, subject_of
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
-from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError
+from tensornp.core.values.stored import Box, StoredValues, flat_from_boxes
+from tensornp.errors import BadRequestError, NoDataError
 
 MAX_TILED_NUMEL = 2**10
 """Elements of a plane up to which several planes are shown."""
@@ -49,11 +51,36 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
 
 @outside_modes
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
-    """Return the heat map of ``b - a`` for one shape; None if there is nothing to show."""
     first, second = subject_of(a), subject_of(b)
     if first.shape != second.shape or first.num_parts:
         return None
     return _planes_of(subject_of(difference_of(first, second)), None)
+
+
+def difference_of(first: Subject, second: Subject) -> StoredValues:
+    """Return ``second - first`` in float64 or complex128, read on request; equal elements give 0."""
+    if first.shape != second.shape:
+        raise NoDataError(f"shapes differ: {first.shape} and {second.shape}; open each of them with %weights")
+    is_complex = any(one.info.dtype.is_complex for one in (first, second))
+    dtype = np.complex128 if is_complex else np.float64
+
+    @outside_modes
+    @np.errstate(all="ignore")
+    def read(box: Box) -> Any:
+        places = [list(range(part.start, part.stop)) for part in box]
+        a, b = shown_alike(*(gathered(one.tensor, one.info, one.plan, places) for one in (first, second)))
+        # The difference of two integers of 64 bits needs more.
+        wide = np.longdouble if all(one.dtype.kind in "iu" for one in (a, b)) else dtype
+        a, b = a.astype(wide), b.astype(wide)
+        return np.where(differing(a, b), b - a, 0).astype(dtype)
+
+    return StoredValues(
+        first.shape,
+        np.dtype(dtype).name,
+        lambda box: torch.from_numpy(read(box)),
+        flat_from_boxes(first.shape, read),
+        where="difference",
+    )
 
 
 def _planes_of(subject: Subject, index: tuple[int, ...] | int | None) -> PlaneMap | None:
@@ -64,7 +91,7 @@ def _planes_of(subject: Subject, index: tuple[int, ...] | int | None) -> PlaneMa
         return None
     if math.prod(tiles.plane) > MAX_NUMEL:
         raise BadRequestError(f"a heat map would read {math.prod(tiles.plane):,} elements; pass a slice")
-    side, maps = max(_GRID_PIXELS // max(tiles.grid), 1), []
+    side, maps = max(_GRID_PIXELS // max(tiles.grid), 1), list[Any]()
     for at in tiles.indices:
         corner = (*at, *(0,) * min(ndim, 2))
         window = Window(shape, ndim - 2 if ndim > 1 else None, ndim - 1, corner, *tiles.plane)
@@ -74,32 +101,26 @@ def _planes_of(subject: Subject, index: tuple[int, ...] | int | None) -> PlaneMa
 
 
 def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: int) -> bool:
-    """Return whether elements of `shape` may be read automatically, as for a card."""
     is_stored = type(subject.tensor) is StoredValues
     is_free = is_stored or nbytes_unasked(subject.info) > 0
     return is_free and math.prod(shape) * subject.info.itemsize <= max_nbytes
 
 
-class _UnwantedError(Exception):
-    """The heat map is no longer wanted."""
-
-
 @outside_modes
 def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
     """Return the heat map of the plane of `window`, or None when it is no longer wanted."""
-    try:
-        heatmap = _heatmap_of(subject, window, SIDE, is_wanted)
-    except _UnwantedError:
-        return None
-    return PlaneMap(heatmap, limits(heatmap), Tiles(window.plane, ()))
+    heatmap = _heatmap_of(subject, window, SIDE, is_wanted)
+    return PlaneMap(heatmap, limits(heatmap), Tiles(window.plane, ())) if heatmap is not None else None
 
 
 @np.errstate(all="ignore")
-def _heatmap_of(subject: Subject, window: Window, side: int, is_wanted: Callable[[], bool] = lambda: True) -> Heatmap:
+def _heatmap_of(
+    subject: Subject, window: Window, side: int, is_wanted: Callable[[], bool] = lambda: True
+) -> Heatmap | None:
     builder, is_complex = HeatmapBuilder(window.plane, side, side), False
     for block in blocks_of(window.plane):
         if not is_wanted():
-            raise _UnwantedError
+            return None
         begins: dict[Any, int] = dict(zip((window.row_axis, window.column_axis), block.start, strict=True))
         corner = tuple(begins.get(axis, at) for axis, at in enumerate(window.corner))
         part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])

@@ -40,11 +40,9 @@ _FIRST_PRECISION = 4
 _SEPARATOR = "\x1f"
 """Between values that are taken outside_modes again: a formatter of the user's may write commas."""
 _NO_LINE_BREAK = 10**9
-"""Characters of a line that no text fills."""
 _FEW_DIMS = 6
 """Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
-"""Parts of a nested tensor that are printed at most."""
 _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
@@ -79,7 +77,6 @@ def preview(
 
 
 def what_it_stands_for(tensor: Any, info: TensorInfo) -> tuple[torch.Tensor, TensorInfo]:
-    """Return the tensor behind a stand-in, and its metadata; any other tensor is returned itself."""
     while info.kind.step is Step.STAND_IN and info.inner is not None:
         tensor, info = info.kind.inner(tensor), info.inner
     return tensor, info
@@ -89,10 +86,17 @@ def _preview(
     tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]
 ) -> Preview:
     if info.kind.gives_several:
-        return _parts(list(tensor.unbind()), plan, max_elements, own)
+        parts = list(tensor.unbind())
+        most, shown = max(1, max_elements // _MAX_PARTS), parts[:_MAX_PARTS]
+        each = [_preview(part, inspect(part), plan, most, own).text for part in shown]
+        if len(parts) == len(shown):
+            return Preview(f"[{', '.join(each)}]")
+        return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
     shape = info._array_shape
     if 0 in shape:
-        return Preview(_repr(_empty(info, plan), own))
+        # A list of the indices of an empty tensor may have billions.
+        empty = np.empty(shape, plan.dtype)
+        return Preview(_repr(np.ma.MaskedArray(empty, empty.astype(bool)) if info.kind.is_masked else empty, own))
     options = np.get_printoptions()
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
     edgeitems = _affordable(shape, asked, max_elements)
@@ -113,7 +117,9 @@ def _preview(
         return Preview(_repr(gathered(tensor, info, plan, _places(shape)), own))
     corners = gathered(tensor, info, plan, _places(shape, edgeitems))
     with printing(own, corners):
-        text = _repr_of_corners(corners, edgeitems)
+        # A formatter is dropped unless it is passed on; a repr of the user's own must not see mere corners.
+        with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
+            text = repr(corners)
         if info.kind.is_masked:
             return Preview(text, f"the outer elements of a masked array of shape {info.shape}")
         return Preview(_with_shape(text, corners.shape, shape), note)
@@ -140,26 +146,6 @@ def _repr(array: Any, own: Mapping[str, Any]) -> str:
         return repr(array)
 
 
-def _repr_of_corners(corners: Any, edgeitems: int) -> str:
-    # A formatter is dropped unless it is passed on; so is a repr of the user's own, which must not see mere corners.
-    with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
-        return repr(corners)
-
-
-def _empty(info: TensorInfo, plan: ConversionPlan) -> Any:
-    """Return the array of a tensor without elements; a list of its indices may have billions."""
-    array = np.empty(info._array_shape, plan.dtype)
-    return np.ma.MaskedArray(array, np.empty(array.shape, bool)) if info.kind.is_masked else array
-
-
-def _parts(parts: list[torch.Tensor], plan: ConversionPlan, max_elements: int, own: Mapping[str, Any]) -> Preview:
-    most = max(1, max_elements // _MAX_PARTS)
-    each = [_preview(part, inspect(part), plan, most, own).text for part in parts[:_MAX_PARTS]]
-    if len(parts) <= _MAX_PARTS:
-        return Preview(f"[{', '.join(each)}]")
-    return Preview(f"[{', '.join(each)}, ...]", f"the first {_MAX_PARTS} of {len(parts):,} parts are shown")
-
-
 @outside_modes
 def first_values(
     tensor: torch.Tensor, info: TensorInfo, plan: ConversionPlan, count: int, printoptions: Mapping[str, Any] = AUTO
@@ -178,26 +164,28 @@ def first_values(
     if not array.ndim and printoptions in ({}, AUTO):
         return str(array)
     flat = array.reshape(-1)
-    with printing(printoptions, flat):
-        asked = np.get_printoptions()["precision"]
-        precision = asked if isinstance(printoptions.get("precision"), int) else min(asked, _FIRST_PRECISION)
-        texts, _ = printed_without_formatter(lambda: texts_of(flat, precision))
-    return ", ".join([text.strip() for text in texts] + ["…"] * (array.size < math.prod(shape)))
+    return ", ".join(texts_of(flat, printoptions) + ["…"] * (array.size < math.prod(shape)))
 
 
-def texts_of(array: np.ndarray[Any, Any], precision: int | None = None) -> list[str]:
-    """Return NumPy's text of each element of a flat array, all padded to one width."""
-    shown = array.compressed() if isinstance(array, np.ma.MaskedArray) else array
-    text = np.array2string(
-        np.asarray(shown), precision=precision, separator=_SEPARATOR,
-        threshold=array.size + 1, max_line_width=_NO_LINE_BREAK,
-    )  # fmt: skip
+def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list[str]:
+    """Return NumPy's text of each element of a flat array, in four digits where NumPy would print eight."""
+    shown = np.asarray(array.compressed() if isinstance(array, np.ma.MaskedArray) else array)
+
+    def show() -> str:
+        now = np.get_printoptions()
+        is_chosen = now["suppress"] or isinstance(own.get("precision"), int)
+        return np.array2string(
+            shown, precision=now["precision"] if is_chosen else min(now["precision"], _FIRST_PRECISION),
+            separator=_SEPARATOR, threshold=shown.size + 1, max_line_width=_NO_LINE_BREAK,
+        )  # fmt: skip
+
+    with printing(own, array):
+        text, _ = printed_without_formatter(show)
     texts = iter(text[1:-1].split(_SEPARATOR))
-    return ["--" if is_hidden else next(texts) for is_hidden in np.ma.getmaskarray(array)]
+    return ["--" if is_hidden else next(texts).strip() for is_hidden in np.ma.getmaskarray(array)]
 
 
 def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
-    """Return `edgeitems`, or fewer so that at most `max_elements` are read; None and 0 read all."""
     if _count_read(shape, edgeitems) <= max_elements:
         return edgeitems
     edgeitems = max_elements if edgeitems is None else min(edgeitems, max_elements)
@@ -211,7 +199,6 @@ def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0
 
 
 def _places(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
-    """Return all indices, or the outer ones of each longer dimension with one for the ellipsis."""
     return [
         [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else [*range(size)]
         for size in shape
@@ -244,7 +231,6 @@ def few_of(
 
 
 def array_of_few(plan: ConversionPlan, few: torch.Tensor, is_shown: torch.Tensor | None) -> Any:
-    """Return the array of gathered elements, converted by `plan`; call it `outside_modes`."""
     steps = tuple([step for step in plan.steps if step in _AFTER_GATHERING])
     array = array_of(replace(plan, steps=steps, writeable=True), few)
     return array if is_shown is None else masked_array(array, is_shown)

@@ -28,8 +28,10 @@ _T = TypeVar("_T")
 
 
 def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]:
-    """Return a context that prints the array `values` under NumPy's options, changed by those of a card."""
-    chosen = _chosen(own, values)
+    chosen = dict(own)
+    if own.get("precision") == "auto":
+        compact = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values)} if _is_compact(own) else {}
+        chosen = compact | {name: value for name, value in own.items() if name != "precision"}
     if not chosen:
         return nullcontext()
     # NumPy drops a formatter that is not passed on.
@@ -50,17 +52,7 @@ def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
 
 
 def line_width(own: Mapping[str, Any]) -> int:
-    """Return the characters of a line under `own`."""
     return _COMPACT_LINEWIDTH if _is_compact(own) else int(np.get_printoptions()["linewidth"])
-
-
-def _chosen(own: Mapping[str, Any], values: Any) -> dict[str, Any]:
-    if own.get("precision") != "auto":
-        return dict(own)
-    given = {name: value for name, value in own.items() if name != "precision"}
-    if not _is_compact(own):
-        return given
-    return {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values), **given}
 
 
 def _is_compact(own: Mapping[str, Any]) -> bool:
@@ -89,7 +81,6 @@ def _digits_for(values: Any) -> dict[str, Any]:
 
 
 def _outer(array: Any) -> Any:
-    """Return the elements that NumPy prints, or `array` itself if it prints all."""
     options = np.get_printoptions()
     edge = options["edgeitems"]
     if not edge or math.prod(array.shape) <= options["threshold"]:

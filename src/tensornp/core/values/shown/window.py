@@ -32,7 +32,6 @@ class Window:
 
     @property
     def plane(self) -> tuple[int, int]:
-        """Rows and columns that the window can be moved over."""
         rows, columns = (1 if axis is None else self.shape[axis] for axis in (self.row_axis, self.column_axis))
         return rows, columns
 
@@ -43,7 +42,6 @@ class Window:
 
     @property
     def index(self) -> tuple[int | slice, ...]:
-        """The index of the whole array that gives the shown elements, which `is_transposed` may turn."""
         axes = (self.row_axis, self.column_axis)
         pairs = zip(self.corner, self._counts, strict=True)
         return tuple(slice(at, at + count) if axis in axes else at for axis, (at, count) in enumerate(pairs))
@@ -54,16 +52,13 @@ class Window:
 
     @property
     def is_transposed(self) -> bool:
-        """Whether the axis that runs down comes after the one that runs to the right."""
         return self.row_axis is not None and self.column_axis is not None and self.row_axis > self.column_axis
 
     def begun_at(self, corner: Sequence[int]) -> Window:
-        """Return the window whose first element is at `corner`, or as near to it as the array reaches."""
         ends = [max(size - count, 0) for size, count in zip(self.shape, self._counts, strict=True)]
         return replace(self, corner=tuple(min(max(at, 0), end) for at, end in zip(corner, ends, strict=True)))
 
     def moved_to_show(self, index: Sequence[int]) -> Window:
-        """Return the window moved by as little as shows the element at `index`, or the nearest to it."""
         spans = zip(index, self.corner, self._counts, strict=True)
         return self.begun_at([min(max(at, i - max(count, 1) + 1), i) for i, at, count in spans])
 
@@ -106,21 +101,18 @@ def window_of(
 
 def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     """Return an index or a slice for each axis; `text` is a NumPy index, which is never evaluated."""
-    inner = text.strip()
-    inner = inner[1:-1] if inner.startswith("[") and inner.endswith("]") else inner
+    inner = text.strip().removeprefix("[").removesuffix("]")
     parts = [part.strip() for part in inner.split(",")] if inner.strip() else []
     at = parts.index("...") if "..." in parts else len(parts)
     before, behind = parts[:at], parts[at + 1 :]
     num_named = len(before) + len(behind)
     if num_named > len(shape):
-        axes = "1 axis" if num_named == 1 else f"{num_named} axes"
-        raise BadRequestError(f"the index {quoted(text)} names {axes} of an array that has {len(shape)}; name fewer")
+        raise BadRequestError(f"the index {quoted(text)} names too many axes; name fewer than {len(shape) + 1}")
     items = [*before, *[":"] * (len(shape) - num_named), *behind]
     return tuple([_within(item, axis, shape) for axis, item in enumerate(items)])
 
 
 def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | slice, ...]:
-    """Return an index of the whole tensor as an index of the part on this rank."""
     found: list[int | slice] = []
     for first, size, item in zip(shard.offsets or (), shard.shape, index, strict=True):
         low, high = (item.start, item.stop) if isinstance(item, slice) else (item, item + 1)
@@ -152,12 +144,11 @@ def _within(text: str, axis: int, shape: Sequence[int]) -> int | slice:
 
 
 def index_text(index: Sequence[int | slice]) -> str:
-    """Return an index as NumPy writes it, without the brackets: ``3, 0:20, 5:29``."""
-    return ", ".join(_slice_text(item) if isinstance(item, slice) else str(item) for item in index)
-
-
-def _slice_text(chosen: slice) -> str:
-    return ":".join("" if end is None else str(end) for end in (chosen.start, chosen.stop))
+    texts = []
+    for item in index:
+        ends = (item.start, item.stop) if isinstance(item, slice) else (item,)
+        texts.append(":".join("" if end is None else str(end) for end in ends))
+    return ", ".join(texts)
 
 
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:
@@ -175,6 +166,5 @@ def window_text(window: Window, shard: ShardFacts | None = None) -> str:
 
 
 def expression_of(name: str, window: Window) -> str:
-    """Return the code of the shown elements of an array or tensor `name`: ``a[3, 0:20, 5:29]``."""
     index = window_text(window)
     return f"{name}[{index}]{'.T' if window.is_transposed else ''}" if index else name

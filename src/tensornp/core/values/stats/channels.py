@@ -32,8 +32,6 @@ class ChannelNorms:
 
 
 class Along(NamedTuple):
-    """The layout of channels in memory: `inner` elements for each of `size` channels, again and again."""
-
     axis: int
     size: int
     inner: int
@@ -51,7 +49,6 @@ def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str)
 
 
 def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
-    """Add consecutive numbers to the sums of their indices; each has `inner` numbers in a row."""
     size, runs = len(sums), numbers
     if inner > 1:
         ends = np.arange(inner - start % inner, numbers.size, inner)
@@ -65,7 +62,6 @@ def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
 
 
 def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
-    """Return the channels that stand out along each axis, from the sums of squares of all tasks."""
     squares = [np.zeros(along.size) for along in layout]
     for of_task in found:
         for whole, part in zip(squares, of_task, strict=True):

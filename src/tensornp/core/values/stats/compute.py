@@ -5,29 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel import threads
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.lowlevel.threads import carried_out
+from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.digest import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
-from tensornp.core.values.scopes import PARTIAL
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
-from tensornp.core.values.stats.distribution import Counter, distribution_of
+from tensornp.core.values.stats.distribution import Counter
 from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
-from tensornp.core.values.stats.record import HistogramChoice, TensorStats, scoped, sum_of
+from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError, NotReadError
 
@@ -115,11 +114,15 @@ def scan_source(
     """Return the statistics of a source, by its axis if it has one, as `scan`; call it outside all modes."""
     if source.axis is not None:
         return stats_by_axis(source)
-    tasks, done, found = Tasks(source, histogram, in_depth=in_depth), source.zeros, list[Tally]()
+    tasks, done, found = Tasks(source, histogram, in_depth=in_depth), 0, list[Tally]()
     if num_threads is None:
-        num_threads = threads.num_cores() if source.numel >= _PARALLEL_NUMEL else 1
-    one_by_one = nullcontext(map(tasks.tally, tasks))
-    with one_by_one if num_threads == 1 else closing(carried_out(tasks.tally, tasks, num_threads)) as tallies:
+        num_threads = num_cores() if source.numel >= _PARALLEL_NUMEL else 1
+    with ExitStack() as stack:
+        tallies: Any = map(tasks.tally, tasks)
+        if num_threads > 1:
+            tallies = stack.enter_context(ThreadPoolExecutor(num_threads)).map(tasks.tally, tasks)
+            # Cancels the tasks that have not begun.
+            stack.callback(tallies.close)
         for tally in tallies:
             found.append(tally)
             done += tally.numel
@@ -162,8 +165,8 @@ class Tasks:
 
     @np.errstate(all="ignore")
     def tally(self, task: tuple[Part, list[Block]]) -> Tally:
-        """Return the result of one task."""
         (part, blocks), found = task, list[TensorStats]()
+        one_in = min(self._one_in, part.numel)
         counter = Counter(self._kernels.add_codes if self._kernels is not None else None)
         squares, digests, sampled = [np.zeros(along.size) for along in self._layout], [], []
         for block, read in zip(blocks, part.read(blocks), strict=True):
@@ -180,14 +183,14 @@ class Tasks:
             found.append(new)
             if self._has_distribution:
                 finite = numbers if new.finite == numbers.size else numbers[np.isfinite(numbers)]
-                if self._one_in == 1:
+                if one_in == 1:
                     counter.add(finite)
                 else:
-                    sampled.append(finite[:: self._one_in].copy())
+                    sampled.append(finite[::one_in].copy())
         if sampled:
             counter.add(np.concatenate(sampled))
         numel = sum([math.prod(block.shape) for block in blocks]) * part.times * part.per_element
-        distribution = counter.finish(factor=part.times, one_in=self._one_in) if self._has_distribution else None
+        distribution = counter.finish(factor=part.times, one_in=one_in) if self._has_distribution else None
         stats = replace(sum_of(found), distribution=distribution)
         stats = times(stats, part.times) if part.times > 1 else stats
         return Tally(stats, numel, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
@@ -213,14 +216,14 @@ class Tasks:
 
     @np.errstate(all="ignore")
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
-        """Return the statistics of all tallies, in the order of their tasks."""
         source, known = self._source, list(tallies)
         done = sum([tally.numel for tally in known])
-        is_whole = done + source.zeros == source.numel
-        parts = [tally.stats for tally in known]
-        if (is_whole and source.zeros) or not parts:
-            parts.append(self._zeros(source.zeros if is_whole else 0))
-        found, scope = sum_of(parts), source.scope
+        is_whole, scope = done == source.numel, source.scope
+        found = sum_of(tally.stats for tally in known)
+        if not known:
+            part = TensorStats(0) if source.dtype.startswith("complex") else None
+            distribution = Counter().finish(one_in=self._one_in) if self._has_distribution else None
+            found = replace(found, distribution=distribution, real=part, imag=part)
         if not is_whole:
             scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"
         elif source.is_masked:
@@ -232,12 +235,3 @@ class Tasks:
         fingerprint = digest_of(b"".join([order, *(tally.digest for tally in known)])).hex()
         channels = norms_of(self._layout, (tally.squares for tally in known))
         return replace(found, channels=channels, fingerprint=fingerprint)
-
-    def _zeros(self, count: int) -> TensorStats:
-        """Return the statistics of zeros that are not stored."""
-        zero = 0 if self._source.dtype.startswith(("int", "uint", "bool")) else 0.0
-        found = TensorStats(count, 0, 0, 0, count, zero, zero, zero, 0.0, 0.0) if count else TensorStats(0)
-        counts = np.array([count // self._one_in])
-        distribution = distribution_of(np.zeros(1), counts, one_in=self._one_in) if self._has_distribution else None
-        part = found if self._source.dtype.startswith("complex") else None
-        return replace(found, distribution=distribution, real=part, imag=part)

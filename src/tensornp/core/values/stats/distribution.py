@@ -23,7 +23,6 @@ NUM_CODES = 2**16
 _LOW_BITS = np.uint32(2**16 - 1)
 _LARGEST = np.finfo(np.float32).max
 NUM_BINS = 64
-"""Bins of a histogram."""
 _DECIMALS = 9
 """Decimals of the width of a cell to which its border is rounded, so that nothing leaks into an empty cell."""
 
@@ -65,7 +64,6 @@ class Histogram:
 
 
 def scaled(numbers: Array) -> tuple[int, Array]:
-    """Return an exponent of two, and the numbers divided by that power, so that no difference overflows."""
     exponent = 1 + math.frexp(float(np.abs(numbers).max()))[1]
     return exponent, np.ldexp(numbers, -exponent)
 
@@ -147,7 +145,6 @@ class Distribution:
 
 
 def of_codes(counts: Array, *, is_exact: bool, one_in: int = 1) -> Distribution:
-    """Return the distribution with these counts of bfloat16 codes."""
     # Codes from 2**15 on are those of negative numbers, in descending order.
     half = NUM_CODES // 2
     used = np.concatenate([half + np.flatnonzero(counts[half:])[::-1], np.flatnonzero(counts[:half])])
@@ -156,7 +153,6 @@ def of_codes(counts: Array, *, is_exact: bool, one_in: int = 1) -> Distribution:
 
 
 def distribution_of(numbers: Array, counts: Array, *, is_exact: bool = True, one_in: int = 1) -> Distribution:
-    """Return the distribution of numbers that occur so often, by their codes if they are many."""
     if is_exact and counts.sum() <= MAX_KEPT:
         # Both zeros become the positive one.
         numbers, at = np.unique(numbers + 0.0, return_inverse=True)
@@ -190,7 +186,6 @@ class Counter:
         self._is_exact = True
 
     def add(self, numbers: Array) -> None:
-        """Count a flat block of finite numbers."""
         if self._counts is None:
             self._num_kept += numbers.size
             if self._num_kept <= MAX_KEPT:

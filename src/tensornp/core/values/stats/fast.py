@@ -22,7 +22,6 @@ MAX_NBYTES_PLAIN = 2**22
 _NUM_CACHED = 2**12
 """Elements that stay in the first cache for the second loop."""
 _INFINITE = 0x7F800000
-"""The bits of infinity."""
 _log = logging.getLogger("tensornp")
 
 
@@ -69,7 +68,6 @@ class Kernels(NamedTuple):
         return int(self.count_codes(_read_only(bits), counts))
 
     def figures_of(self, numbers: Array) -> TensorStats | None:
-        """Return the statistics of float32 numbers; None if some are not finite, or nearly all equal."""
         sums, ends, size = np.empty(2), np.empty(4, np.int64), numbers.size
         numbers = _read_only(numbers)
         self.walk(numbers, numbers.view(np.int32), numbers.view(np.uint32), sums, ends)
@@ -88,7 +86,6 @@ class Kernels(NamedTuple):
 
 @functools.cache
 def load() -> Kernels | None:
-    """Return the compiled loops; None if numba is not installed, or does not compute here what it should."""
     if not _is_installed():
         return None
     try:
@@ -118,7 +115,6 @@ def _check(kernels: Kernels) -> None:
 
 
 def is_to_compile(nbytes: int) -> bool:
-    """Return whether statistics of so many bytes would first compile the loops."""
     return nbytes > MAX_NBYTES_PLAIN and not load.cache_info().currsize and _is_installed()
 
 

@@ -19,7 +19,6 @@ MAX_CANCELLED = 1e4
 
 
 def figures_of(numbers: Array) -> TensorStats:
-    """Return the statistics of flat integers or floats."""
     count, nan, posinf, neginf = numbers.size, 0, 0, 0
     if not count:
         return TensorStats(0)
@@ -40,7 +39,6 @@ def figures_of(numbers: Array) -> TensorStats:
 
 
 def _moments(numbers: Array) -> tuple[Number, float, float]:
-    """Return the sum, the mean and the standard deviation."""
     wide = numbers.astype(np.float64)
     total: Number
     if numbers.dtype.kind == "f":
@@ -73,7 +71,6 @@ def modulus_of(numbers: Array) -> Array:
 
 
 def times(stats: TensorStats, factor: int) -> TensorStats:
-    """Return the statistics of the same numbers, each counted `factor` times."""
     return replace(
         stats, count=stats.count * factor, nan=stats.nan * factor, posinf=stats.posinf * factor,
         neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,
@@ -82,7 +79,6 @@ def times(stats: TensorStats, factor: int) -> TensorStats:
 
 
 MAX_INDICES = 2**20
-"""Indices of an axis at most."""
 
 
 class _Columns:
@@ -115,7 +111,6 @@ class _Columns:
         self.finite[at] += num
 
     def stats(self, factor: int) -> TensorStats:
-        """Return the statistics as arrays, each element counted `factor` times."""
         has = self.finite > 0
         low, high, total = self.low, self.high, self.total * factor
         if not has.all():
@@ -130,7 +125,6 @@ class _Columns:
 
 @np.errstate(all="ignore")
 def stats_by_axis(source: Source) -> TensorStats:
-    """Return the statistics of a source along its axis, in float64."""
     (part,) = source.parts
     assert part.axis is not None and source.axis is not None
     size = source.shape[source.axis]

@@ -12,16 +12,18 @@ import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.values.scopes import ALL, MAX_SCOPE, SEVERAL
 from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, Histogram, added_up
 from tensornp.errors import BadRequestError
 
+ALL, SEVERAL, PARTIAL = "all elements", "several parts", "partial"
+_MAX_SCOPE = 120
+SHARD = "local shard"
+"""The first words of the scope of a sharded tensor."""
 HistogramChoice = Literal["auto", "all"] | None
 Figure = Any
 """A number, or an array with one for each index of an axis."""
 FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "sum", "mean", "std")
-"""The fields that are numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -187,7 +189,6 @@ def scoped(stats: TensorStats, scope: str) -> TensorStats:
 
 
 def sum_of(parts: Iterable[TensorStats]) -> TensorStats:
-    """Return the statistics of all parts together, merged one after the other."""
     found = None
     for part in parts:
         found = part if found is None else _merged(found, part)
@@ -203,7 +204,7 @@ def _merged(a: TensorStats, b: TensorStats) -> TensorStats:
     return TensorStats(
         a.count + b.count, a.nan + b.nan, a.posinf + b.posinf, a.neginf + b.neginf, a.zeros + b.zeros,
         low, high, total, mean, std,
-        scope=scope if len(scope) <= MAX_SCOPE else SEVERAL,
+        scope=scope if len(scope) <= _MAX_SCOPE else SEVERAL,
         distribution=added_up([one for one in both if one is not None]) if None not in both else None,
         real=_merged(a.real, b.real) if a.real is not None and b.real is not None else None,
         imag=_merged(a.imag, b.imag) if a.imag is not None and b.imag is not None else None,
@@ -231,8 +232,6 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 class NotFinite(NamedTuple):
-    """Non-finite values of one sort: `goal` locates them, `number` of `of` have it."""
-
     goal: str
     number: int
     of: int
@@ -241,13 +240,11 @@ class NotFinite(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The number and the sort: ``3 NaN``, ``all NaN``; for a single element the sort."""
         number = f"{self.number:,} " if self.number < self.of else "all " if self.of > 1 else ""
         return number + self.sign
 
 
 def not_finite(stats: TensorStats) -> Iterator[NotFinite]:
-    """Yield the non-finite values, the worst first."""
     if stats.nan:
         yield NotFinite("nan", stats.nan, stats.count, "NaN")
     # An infinite complex number has no single sign.
@@ -268,5 +265,10 @@ def alarms_of(stats: TensorStats) -> list[NotFinite]:
 
 
 def alarm_text(stats: TensorStats | None) -> str:
-    """Return the alarming values in words: ``1 NaN, 2 +Inf``."""
     return ", ".join(one.text for one in alarms_of(stats)) if stats is not None else ""
+
+
+def shards_told(scopes: Iterable[str]) -> str:
+    """Return the shards in the scopes of many tensors, each once: "local shards of rank 3"."""
+    shards = dict.fromkeys(scope for scope in scopes if scope.startswith(SHARD))
+    return ", ".join(scope.replace(SHARD, f"{SHARD}s", 1) for scope in shards)
