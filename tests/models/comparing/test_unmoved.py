@@ -9,7 +9,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.unmoved import why_unmoved
+from tensornp.models.live.gradients import why_unmoved
 from tensornp.render.models.comparison import weights_comparison_document
 
 

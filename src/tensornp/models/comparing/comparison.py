@@ -23,8 +23,8 @@ from tensornp.models.comparing.rows import (
     rows_of,
 )
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.repeated import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.formats.contents import NotOfModule
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
