@@ -11,8 +11,7 @@ from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.entries.entry import COMPUTED, META, WeightEntry, not_counted
-from tensornp.models.formats.contents import NotListed
+from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry, not_counted
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told

@@ -45,7 +45,7 @@ class Related(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Codes that are read and never counted; `num_parameters` is how many weights they are, if that is known."""
+    """Codes that are read and never counted, and how many weights they are, if that is known."""
 
     num_parameters: int | None
 
@@ -278,6 +278,18 @@ class WeightEntry(Weight):
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
 
 
+class NotListed(str):
+    """A problem that hides weights, so that a comparison is not complete."""
+
+    __slots__ = ()
+
+
+class NotOfModule(NotListed):
+    """A problem that hides values saved next to a model, which no module has."""
+
+    __slots__ = ()
+
+
 def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
     """Return the same weight with one note more, before the others or after them."""
     some = (note, entry.note) if first else (entry.note, note)
@@ -327,6 +339,6 @@ _COUNTERS = frozenset(
 
 
 def is_counter(entry: WeightEntry) -> bool:
-    """Return whether a weight of int64 or bool is a buffer, or has a known name; codes are shorter integers."""
+    """Return whether a weight of int64 or bool is a buffer, or has a known name."""
     is_of_counter = entry.kind == "buffer" or entry.name.rpartition(".")[2] in _COUNTERS
     return entry.dtype in ("int64", "bool") and is_of_counter

@@ -256,7 +256,7 @@ class TensorSource(Source):
 
     @outside_modes
     def _at(self, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
-        """Return a view of the elements at `index`, and the flips of its array, since torch has no negative steps."""
+        """Return a view of the elements at `index`, and the flips of its array."""
         if index is Ellipsis:
             return self.held, ()
         part, shape = self.held, self._shape or ()
@@ -272,6 +272,7 @@ class TensorSource(Source):
         if self.several and taken.shape:
             raise BadRequestError("the tensor holds several, and one is taken by its number")
         ranges = iter(zip(taken.ranges, shape, strict=True))
+        # Torch has no negative steps.
         upwards: list[Any] = []
         turned: list[slice] = []
         for item in taken.items:

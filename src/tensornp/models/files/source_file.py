@@ -16,7 +16,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.files.address import Address, Place
 
 Array = np.ndarray[Any, Any]
 
@@ -78,15 +77,6 @@ class ListedFile:
     def scanned(self) -> AbstractContextManager[None]:
         """Read small neighbouring parts of a remote file together until the context ends."""
         return nullcontext()
-
-
-def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
-    """Return a context with the file at a path, or the first bytes at an address."""
-    if not isinstance(path, Address):
-        return nullcontext(SourceFile.at(path))
-    from tensornp.models.files.remote_file import RemoteFile
-
-    return RemoteFile.listed(path, nbytes)
 
 
 def _mark_of(status: os.stat_result) -> FileMark:

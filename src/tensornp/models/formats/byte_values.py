@@ -11,9 +11,9 @@ from typing import Any
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
+from tensornp.models.entries.entry import NotListed
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.chunks import opened_item
-from tensornp.models.formats.contents import NotListed
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.leaves import NotBuilt, arrays_left_out, is_array, shown_key, words_of

@@ -133,7 +133,7 @@ class ChunkSource(StoredSource):
         return order, first, max((chunk.sizes[0] for chunk in self.chunks), default=0) if self.shape else 0
 
     def _met(self, ranges: Ranges) -> Iterator[tuple[int, tuple[slice, ...], Ranges]]:
-        """Yield each chunk with some of the wanted indices, their places in the result, and those in the chunk."""
+        """Yield each chunk with some of the wanted indices: their places in the result and in the chunk."""
         numbers, rows, max_rows = self._rows
         if ranges and ranges[0]:
             low = bisect_left(rows, min(ranges[0]) - max_rows + 1)
@@ -157,7 +157,7 @@ def _meet(wanted: range, offset: int, size: int) -> tuple[slice, range]:
 
 
 def why_not_whole(shape: Shape, boxes: list[tuple[Shape, Shape]]) -> str:
-    """Return why boxes (first index and size in each dimension) do not cover a tensor exactly once, or ``""``."""
+    """Return why boxes, as first indices and sizes, do not cover a tensor exactly once; else ``""``."""
     for offsets, sizes in boxes:
         if len(offsets) != len(shape) or len(sizes) != len(shape):
             return "a chunk has another number of dimensions"

@@ -13,18 +13,6 @@ if TYPE_CHECKING:
     from tensornp.models.optimizers import SavedOptimizer
 
 
-class NotListed(str):
-    """A problem that hides weights, so that a comparison is not complete."""
-
-    __slots__ = ()
-
-
-class NotOfModule(NotListed):
-    """A problem that hides values saved next to a model, which no module has."""
-
-    __slots__ = ()
-
-
 class Beside(dict[str, Any]):
     """The other values of a container of weights, by name."""
 

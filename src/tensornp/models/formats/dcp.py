@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import NotListed, WeightEntry
 from tensornp.models.entries.in_file import why_no_array
 from tensornp.models.files.address import Place, why_outside
-from tensornp.models.files.source_file import ListedFile, listed, overlapping
+from tensornp.models.files.source_file import ListedFile, overlapping
 from tensornp.models.formats.byte_values import ByteValue, ByteValues
 from tensornp.models.formats.chunks import ChunkSource, StoredChunk, why_not_whole
-from tensornp.models.formats.contents import Contents, NotListed, problems_of
-from tensornp.models.formats.table import METADATA
+from tensornp.models.formats.contents import Contents, problems_of
+from tensornp.models.formats.table import METADATA, listed
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, SavedOptimizer, optimizers_in
 from tensornp.models.pickles.leaves import MAX_ENTRIES, shown_key
@@ -61,7 +61,7 @@ class Item(NamedTuple):
 
 
 def open_dcp(folder: Place) -> Contents:
-    """Return the weights, other values, optimizers and problems of a checkpoint; CheckpointError for another pickle."""
+    """Return the contents of a checkpoint; CheckpointError for another pickle."""
     with listed(folder / METADATA) as file:
         if file.nbytes > _MAX_NBYTES:
             raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {_MAX_NBYTES:,} are read")
@@ -218,7 +218,7 @@ def _without_overlaps(entries: list[WeightEntry], values: dict[str, ByteValue]) 
 def _optimizers_of(
     planned: Any, entries: list[WeightEntry], values: ByteValues
 ) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the optimizers in a checkpoint, and the weights; `planned` are the keys that torch joined to names."""
+    """Return the optimizers and the weights; `planned` are the keys that torch joined to names."""
     named = {one.name: one for one in entries}
     if not any(GROUPS in name for name in values):
         # Groups have more than tensors.

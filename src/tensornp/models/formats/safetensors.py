@@ -134,7 +134,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _dtype_of(name: str, told: str, shape: Shape, nbytes: int) -> tuple[str, Shape, str]:
-    """Return dtype and shape as torch has them, and why the values are not read; CheckpointError for another size."""
+    """Return dtype and shape as torch has them, and why the values are not read."""
     if told not in DTYPES:
         return told, shape, f"its dtype {shown_name(told)} is not known"
     dtype, bits = DTYPES[told]

@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry, inner_text, noted, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, inner_text, noted, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
@@ -25,7 +25,7 @@ from tensornp.models.files.zip_directory import (
     read_bytes,
     records_of,
 )
-from tensornp.models.formats.contents import Beside, Contents, NotListed
+from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
 from tensornp.models.pickles.leaves import Leaves, Path, names_of

@@ -16,9 +16,9 @@ from tensornp.core.namespace.members import registered, registered_names, unregi
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import META, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import TensorSource, weight_of
-from tensornp.models.formats.contents import Contents, NotListed
+from tensornp.models.formats.contents import Contents
 from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps, packed_class
 from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 from tensornp.models.names.quoted import shown_name, shown_names, unique_names
@@ -34,7 +34,7 @@ _CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
 class _Place(NamedTuple):
-    """The displayed names and the path of a module, and the maps of accelerate's hooks that have its weights."""
+    """The displayed names and the path of a module, and the hooks of accelerate that have its weights."""
 
     names: tuple[str, ...]
     path: Path
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
 
 @outside_modes
 def contents_of_module(module: torch.nn.Module, expression: str) -> Contents:
-    """Return the weights of a module, the problems, and each module's class by name; no code of the user runs."""
+    """Return the weights of a module, the problems, and the classes by name; runs no code of the user."""
     walk = _Walk()
     found = walk.without_registered(list(walk.entries(module, _Place((), (None, expression)))))
     names = unique_names([entry.name for entry in found])
@@ -196,7 +196,7 @@ def _hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
 
 
 def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
-    """Return the parameters in the order of `model.parameters()`, each once by its first name; None for None."""
+    """Return the parameters in the order of `model.parameters()`, each once; None for None."""
     if model is None:
         return None
     if not is_module(model):

@@ -11,9 +11,9 @@ import torch
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.containers import items_of, leaves
 from tensornp.core.tensor.paths import is_plain_value
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_memory import weight_of
-from tensornp.models.formats.contents import Beside, Contents, NotListed
+from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.module import parameters_of
 from tensornp.models.live.steps import (
     MAX_LEAVES,

@@ -19,9 +19,9 @@ from tensornp.core.tensor.containers import LEAVES, is_container, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import NotListed, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.formats.contents import Beside, Contents, NotListed, problem_of_part
+from tensornp.models.formats.contents import Beside, Contents, problem_of_part
 from tensornp.models.live.module import MAX_REPEATED, contents_of_module
 from tensornp.models.live.optimizer import contents_of_optimizer, modules_in, names_in
 from tensornp.models.live.steps import (

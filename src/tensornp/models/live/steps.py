@@ -17,9 +17,8 @@ from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, le
 from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, is_plain_tuple, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
-from tensornp.models.formats.contents import NotListed
 from tensornp.models.names.quoted import MAX_INSIDE, cut
 
 _MAX_BITS = 1000

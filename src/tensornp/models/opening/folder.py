@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.formats.contents import Contents, NotListed, NotOfModule
+from tensornp.models.entries.entry import NotListed, NotOfModule
+from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.files import (

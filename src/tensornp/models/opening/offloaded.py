@@ -9,11 +9,11 @@ from typing import Any
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.address import why_outside
 from tensornp.models.files.source_file import SourceFile
-from tensornp.models.formats.contents import Contents, NotListed, problems_of
+from tensornp.models.formats.contents import Contents, problems_of
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.opening.files import UNREADABLE, json_in
 

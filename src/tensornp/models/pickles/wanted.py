@@ -24,7 +24,7 @@ _HOLDER = re.compile(
 
 
 class WantedImport(str):
-    """A problem: loading a file would import `wanted` (and call it, if `is_called`); nothing was imported here."""
+    """A problem: loading a file would import `wanted`, and call it if `is_called`."""
 
     __slots__ = ("is_called", "wanted")
     wanted: Import

@@ -27,7 +27,7 @@ VALUES = "float32"
 
 
 class Taken(NamedTuple):
-    """Ranges of indices, the shape of the result, and an item for each of both: None, a slice or an integer."""
+    """Ranges of indices, the shape of the result, and its items: None, a slice or an integer."""
 
     ranges: Ranges
     shape: Shape
@@ -35,7 +35,7 @@ class Taken(NamedTuple):
 
 
 def taken_by(index: Any, shape: Shape) -> Taken:
-    """Return the ranges of an index of integers, slices, ``...`` and None; BadRequestError for another index."""
+    """Return the ranges of an index of integers, slices, ``...`` and None, else BadRequestError."""
     items = index if isinstance(index, tuple) else (index,)
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     num_taken = sum(item is not None and item is not Ellipsis for item in items)
@@ -82,7 +82,7 @@ def as_slice(wanted: range) -> slice:
 
 
 class Reads:
-    """The reads that bring the elements in `ranges`, with gaps of at most 4 KiB; `strides` are bytes, none below 0."""
+    """The reads that bring the elements in `ranges`, by strides in bytes, with gaps up to 4 KiB."""
 
     def __init__(self, ranges: Ranges, strides: Shape, itemsize: int) -> None:
         upwards = [one if one.step > 0 else one[::-1] for one in ranges]
@@ -157,7 +157,7 @@ def boxes_of_row(first: int, count: int, shape: Shape) -> Iterator[Ranges]:
 
 
 class Codec:
-    """A function from stored elements to their meaning in float32, for any box; equal ones decode equal bits alike.
+    """A function from stored elements to their meaning in float32; equal ones decode equal bits alike.
 
     `quantized` is torch's dtype of such codes, and `packing` the elements and bytes of a block of the last dimension.
     """

@@ -130,7 +130,7 @@ def held_by(entry: WeightEntry) -> Any:
 
 
 def identity_of(entry: WeightEntry) -> object:
-    """Return a key that is equal for all names of one tensor, or of the same elements of an array or a file."""
+    """Return a key that is equal for all names of one tensor, or of the same stored elements."""
     if entry._source.lies is None:
         return entry._source.identity
     return id(entry._source) if entry.problem else (entry._source.identity, entry.note)
