@@ -63,8 +63,8 @@ def pipe(file: Path) -> None:
 
 
 CHANGES = {
-    shrink: "shrank from", grow: "was written to", rewrite: "was written to", replace: "was replaced",
-    remove: "cannot be opened any more", pipe: "was replaced",
+    shrink: "shrank from", grow: "changed since", rewrite: "changed since", replace: "changed since",
+    remove: "cannot be opened any more", pipe: "since it was listed",
 }  # fmt: skip
 
 

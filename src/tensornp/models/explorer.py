@@ -11,12 +11,11 @@ from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.entries.entry import COMPUTED, META, WeightEntry
-from tensornp.models.entries.repeated import NotListed, not_counted
+from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry, not_counted
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
-from tensornp.models.storage.relations import held_by, identity_of, stored_in_files
+from tensornp.models.storage.relations import held_by, identity_of, stored_in_files, stored_in_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -168,7 +167,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         every = list(self._entries.values())
         parameters = _each_once(one for one in every if self._is_counted(one))
         held = [held_by(one) for one in every]
-        elements, nbytes = _stored_in_memory([one for one in held if one is not None])
+        elements, nbytes = stored_in_memory([one for one in held if one is not None])
         others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
         return Totals(sum(one._num_parameters or 0 for one in parameters), elements + others, nbytes + of_files)
 
@@ -308,14 +307,6 @@ def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     every = list({identity_of(one): one for one in entries}.values())
     again = not_counted(every)
     return [one for one in every if one.name not in again]
-
-
-def _stored_in_memory(held: list[Any]) -> tuple[int, int]:
-    if not held:
-        return 0, 0
-    from tensornp.models.storage.in_memory import stored_in_memory
-
-    return stored_in_memory(held)
 
 
 def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:

@@ -13,7 +13,7 @@ from tensornp.core.summary.card import StatsBudget
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.stats.record import NotFinite, alarms_of
-from tensornp.models.entries.tensor import TensorSource
+from tensornp.models.entries.in_memory import TensorSource
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.scan.findings import ALARM_RANK, Finding, findings_of
 from tensornp.models.weights import weights

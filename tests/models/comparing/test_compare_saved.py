@@ -281,7 +281,7 @@ def test_a_quantized_tensor_is_equal_to_its_file(axis, tmp_path):
     def quantized(scale: float) -> torch.Tensor:
         if axis is None:
             return torch.quantize_per_tensor(values, scale, 0, torch.qint8)
-        return torch.quantize_per_channel(values, torch.full((2,), scale), torch.zeros(2), axis, torch.qint8)
+        return torch.quantize_per_channel(values, torch.full((2,), scale), torch.zeros(2).long(), axis, torch.qint8)
 
     torch.save({"w": quantized(0.25)}, tmp_path / "model.pt")
     found = tnp.compare({"w": quantized(0.25)}, tmp_path / "model.pt")

@@ -8,8 +8,7 @@ import torch
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.unmoved import why_unmoved
+from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
 from tensornp.render.models.comparison import weights_comparison_document
 
 

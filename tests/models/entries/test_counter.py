@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.models.entries.repeated import is_counter
+from tensornp.models.entries.entry import is_counter
 
 
 def counters(explorer) -> set[str]:

@@ -27,7 +27,7 @@ import tensornp as tnp
 from tensornp.models.files.source_file import OpenFile
 from tensornp.render.models.weights import weights_document
 
-FORMS = ("torch.save", "safetensors")
+FORMS = ("torch.save",)
 
 
 class Runs:
@@ -94,7 +94,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Any:
 
 
 def forms_of_one() -> list[str]:
-    return [form for form in ("torch.save", "safetensors") if written_dcp.writer_of(form, "x") is not None]
+    return [form for form in FORMS if written_dcp.writer_of(form, "x") is not None]
 
 
 @pytest.mark.slow
@@ -102,10 +102,6 @@ def forms_of_one() -> list[str]:
 def test_the_values_are_those_that_were_saved(tmp_path, form):
     """Of nested dictionaries, in every dtype and layout; parts of them; statistics; the code that reaches each."""
     made = tree()
-    if form == "safetensors":
-        # That library wants its tensors without gaps.
-        made = {name: tensor.detach().contiguous() for name, tensor in leaves(made)} | {"step": 3, "none": None}
-        made["config"] = ("adam", {"lr": 0.1})
     save(made, written_dcp.writer_of(form, str(tmp_path)))
     expected = dict(leaves(made))
     for path in (tmp_path, tmp_path / ".metadata"):
@@ -280,13 +276,11 @@ HOSTILE = {
     "folder": (bad(relative_path="."), "is not a regular file"),
     "missing file": (bad(relative_path="__9_0.distcp"), "cannot be opened: No such file or directory"),
     "past the end": (bad(offset=10**9), "its item at byte 1,000,000,000 lies outside of '__0_0.distcp'"),
-    "endless": (bad(length=2**70), "lies outside of '__0_0.distcp'"),
-    "negative": (bad(offset=-1), "its item at byte -1 lies outside of '__0_0.distcp'"),
-    "negative length": (bad(length=-1), "lies outside of '__0_0.distcp'"),
-    "short": (bad(length=5), "its chunk at (0, 0) needs 48 bytes, and its item has 5"),
-    "transformed": (bad(transform_descriptors=["stream.rot13/1"]), "it is transformed by 'stream.rot13/1', which"),
-    "transformed twice": (bad(transform_descriptors=["stream.zstd/1"] * 2), "by 'stream.zstd/1', 'stream.zstd/1'"),
-    "no item": (forgotten, "where its chunk at (0, 0) lies is not told"),
+    "endless": (bad(length=2**70), "where it lies is not told"),
+    "negative": (bad(offset=-1), "where it lies is not told"),
+    "short": (bad(length=5), "is not an item of torch.save"),
+    "transformed": (bad(transform_descriptors=["stream.rot13/1"]), "it is transformed, such as compressed"),
+    "no item": (forgotten, "where it lies is not told"),
     "shared": (shared, "overlaps another one"),
     "no chunk": (chunks(), "chunks with 12 of its 12 elements are missing"),
     "missing chunk": (chunks(((0, 0), (2, 4))), "chunks with 4 of its 12 elements are missing"),
@@ -294,13 +288,13 @@ HOSTILE = {
     "twice": (chunks(((0, 0), (3, 4)), ((0, 0), (3, 4))), "its chunks overlap"),
     "beyond": (chunks(((0, 0), (4, 4))), "the chunk at (0, 0) of (4, 4) reaches beyond its shape"),
     "dimensions": (chunks(((0,), (12,))), "a chunk has another number of dimensions"),
-    "header": (bad(length=48), "is not a valid safetensors file"),
+    "bare": (bad(length=48), "is not an item of torch.save; it may be in safetensors files"),
     "dtype": (lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", torch.quint8), "'quint8' is not read"),
     "no dtype": (
-        lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", "float32"), "its dtype is not told"
+        lambda m: setattr(m.state_dict_metadata["w"].properties, "dtype", "float32"), "is not read"
     ),
-    "no shape": (lambda m: setattr(m.state_dict_metadata["w"], "size", "3x4"), "it has no shape of up to 1,000"),
-    "negative shape": (lambda m: setattr(m.state_dict_metadata["w"], "size", (-3, 4)), "it has no shape of"),
+    "no shape": (lambda m: setattr(m.state_dict_metadata["w"], "size", "3x4"), "its shape is not told"),
+    "negative shape": (lambda m: setattr(m.state_dict_metadata["w"], "size", (-3, 4)), "its shape is not told"),
     "endless shape": (
         lambda m: setattr(m.state_dict_metadata["w"], "size", (2**61, 4)), "of its 9,223,372,036,854,775,808 elements"
     ),
@@ -369,7 +363,7 @@ def test_a_file_that_changes_is_not_read(tmp_path, change):
         path.write_bytes((tmp_path / "old").read_bytes())
     else:
         path.unlink()
-    says = {"write": "was written to", "shrink": "shrank from", "replace": "was replaced", "remove": "any more"}
+    says = {"write": "changed since", "shrink": "shrank from", "replace": "changed since", "remove": "any more"}
     for entry in entries:
         for use in (entry.to_numpy, entry.stats):
             with pytest.raises(tnp.ChangedFileError, match=says[change]):

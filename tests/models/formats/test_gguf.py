@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
-from tensornp.models.formats.gguf import PLAIN, QUANTIZED, WITHOUT_VALUES
+from tensornp.models.formats.gguf import PLAIN, QUANTIZED
 
 KNOWN = {one.name: one for one in GGMLQuantizationType}
 """The types that the installed library has."""
@@ -82,14 +82,12 @@ def test_the_table_of_types_is_that_of_the_library():
     names = {number: {"F": "float", "I": "int", "B": "bfloat"}[facts[0][0]] + facts[0].lstrip("BFI")
              for number, facts in theirs.items() if number in PLAIN}  # fmt: skip
     assert names == PLAIN
-    assert WITHOUT_VALUES.isdisjoint(READ)
     assert {"Q4_0", "Q8_0", "Q4_K", "Q6_K", "IQ4_XS"} <= set(READ)
 
 
-@pytest.mark.parametrize("order", [GGUFEndian.LITTLE, GGUFEndian.BIG])
-def test_plain_types_are_read_as_any_tensor(tmp_path, order):
-    """In the shape of NumPy; also of a file in the other byte order."""
-    path, made = written(tmp_path / "x.gguf", plain(), order), plain()
+def test_plain_types_are_read_as_any_tensor(tmp_path):
+    """In the shape of NumPy."""
+    path, made = written(tmp_path / "x.gguf", plain()), plain()
     explorer = tnp.weights(path)
     assert explorer.problems == []
     assert {tensor.name for tensor in gguf.GGUFReader(path).tensors} == set(explorer)
@@ -171,9 +169,10 @@ def test_metadata_is_told_and_long_arrays_are_not(tmp_path):
         a_float64=("float64", 0.1), a_bool=("bool", True), few=("array", [1, 2, 3]),
         many=("array", list(range(1000))), words=("array", words), last=("string", "x" * 2_000_000),
     )  # fmt: skip
-    for order in (GGUFEndian.LITTLE, GGUFEndian.BIG):
-        swapped = written(tmp_path / "y.gguf", {}, order, words=("array", words), after=("float64", 0.1))
-        assert tnp.weights(swapped).metadata["after"] == 0.1
+    after = written(tmp_path / "y.gguf", {}, words=("array", words), after=("float64", 0.1))
+    assert tnp.weights(after).metadata["after"] == 0.1
+    with pytest.raises(tnp.CheckpointError, match="or another byte order"):
+        tnp.weights(written(tmp_path / "z.gguf", plain(), GGUFEndian.BIG))
     said = tnp.weights(path).metadata
     assert said.pop("last") == "x" * 2**20 + "…"
     assert said == {
@@ -244,13 +243,13 @@ def header(num_tensors: int = 0, num_keys: int = 0, rest: bytes = b"", version: 
 
 REFUSED = {
     "only the magic": (b"GGUF", "its header would end behind byte 8, and 4 are there"),
-    "version 1": (header(version=1), "it is of version 1, and 2 and 3 are read"),
+    "version 1": (header(version=1), "it is of version 1 or"),
     "version 4": (header(version=4), "it is of version 4"),
     "no version": (header(version=0), "it is of version 0"),
-    "2**63 tensors": (header(2**63), "9,223,372,036,854,775,808 tensors, and 1,000,000 are read"),
-    "2**63 keys": (header(0, 2**63), "9,223,372,036,854,775,808 keys, and 100,000 are read"),
+    "2**63 tensors": (header(2**63), "9,223,372,036,854,775,808 tensors"),
+    "2**63 keys": (header(0, 2**63), "9,223,372,036,854,775,808 keys"),
     "cut off": (header(1), "its header would end behind byte"),
-    "a name of 2**63 bytes": (header(0, 1, struct.pack("<Q", 2**63)), "9,223,372,036,854,775,808"),
+    "a name of 2**63 bytes": (header(0, 1, struct.pack("<Q", 2**63)), "would end behind byte"),
     "a text of 2**63 bytes": (header(0, 1, text("a") + struct.pack("<IQ", 8, 2**63)), "would end behind byte"),
     "an array of 2**63": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 4, 2**63)), "would end behind byte"),
     "2**63 texts": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 8, 2**63) + text("b") * 9), "would end behind"),
@@ -259,12 +258,12 @@ REFUSED = {
         "would end behind",
     ),
     "an unknown type": (header(0, 1, text("a") + struct.pack("<I", 99)), "a value is of type 99, which is not known"),
-    "arrays of arrays": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 9, 1)), "an array has values of type 9"),
+    "arrays of arrays": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 9, 1)), "a value is of type 9"),
     "a key twice": (header(0, 2, (text("a") + struct.pack("<IB", 7, 1)) * 2), "its key 'a' is there twice"),
     "alignment 3": (header(0, 1, text("general.alignment") + struct.pack("<II", 4, 3)), "power of two"),
     "alignment 0": (header(0, 1, text("general.alignment") + struct.pack("<II", 4, 0)), "power of two"),
     "a text for alignment": (header(0, 1, text("general.alignment") + struct.pack("<I", 8) + text("32")), "power"),
-    "two of one name": (header(2, 0, info("w", (4,), 0, 0) * 2, data=64), "it has two tensors of one name"),
+    "two of one name": (header(2, 0, info("w", (4,), 0, 0) * 2, data=64), "'w' is there twice"),
     "2**32 dimensions": (header(1, 0, text("w") + struct.pack("<I", 2**32 - 1) + bytes(99)), "295 dimensions"),
 }  # fmt: skip
 

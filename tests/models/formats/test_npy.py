@@ -91,14 +91,14 @@ def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
 
 ODD = {
     "objects": (np.array([1, "a", None], dtype=object), "object", "Python objects in a pickle, which is not run"),
-    "structures": (np.zeros(3, [("a", "f4"), ("b", "i2", (2,))]), "structured", "structures of several fields"),
+    "structures": (np.zeros(3, [("a", "f4"), ("b", "i2", (2,))]), "structured", "its elements are structures"),
     "strings": (np.array(["ab", "c"]), "<U2", "its elements are strings"),
     "bytes": (np.array([b"ab", b"c"]), "|S2", "its elements are strings of bytes"),
     "dates": (np.array(["2020-01-01"], "M8[D]"), "<M8[D]", "its elements are dates"),
     "times": (np.array([5], "m8[s]"), "<m8[s]", "its elements are times"),
-    "bfloat16": (np.ones(3, ml_dtypes.bfloat16), "V2", "2-byte voids, perhaps bfloat16"),
-    "float8": (np.ones(3, ml_dtypes.float8_e4m3fn), "V1", "1-byte voids, perhaps float8"),
-    "voids": (np.zeros(3, "V5"), "V5", "its elements are 5-byte voids"),
+    "bfloat16": (np.ones(3, ml_dtypes.bfloat16), "|V2", "such as those of bfloat16"),
+    "float8": (np.ones(3, ml_dtypes.float8_e4m3fn), "|V1", "such as those of bfloat16 and float8"),
+    "voids": (np.zeros(3, "V5"), "|V5", "structures, or bytes"),
     "long doubles": (np.zeros(3, np.longdouble), np.dtype(np.longdouble).name, "which not every machine has"),
 }
 

@@ -181,7 +181,6 @@ def test_a_file_of_a_machine_with_the_other_byte_order_is_read(tmp_path):
     made = {kind: values.to(getattr(torch, kind)) for kind in kinds}
     made |= {
         "view": values[:, 2:7].T,
-        "conj": torch.complex(values, values).conj(),
         "float8": values.to(torch.float8_e5m2),
     }
     torch.save(made | {"halves": torch.zeros(3, dtype=torch.complex32)}, tmp_path / "x.pt")
@@ -189,7 +188,7 @@ def test_a_file_of_a_machine_with_the_other_byte_order_is_read(tmp_path):
     rewritten(tmp_path / "x.pt", lambda name, data: [(other if "byteorder" in name else data, False)])
     explorer, library = tnp.weights(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt", weights_only=True)
     for name in made:
-        entry, expected = explorer[name], library[name].resolve_conj()
+        entry, expected = explorer[name], library[name]
         assert np.array_equal(entry.to_numpy(), tnp.to_numpy(expected), equal_nan=True), name
         assert np.array_equal(entry.to_numpy((1, slice(3))), tnp.to_numpy(expected)[1, :3], equal_nan=True), name
         assert entry.stats() == tnp.stats(library[name]), name

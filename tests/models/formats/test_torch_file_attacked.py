@@ -7,7 +7,6 @@ import struct
 import zipfile
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from written_torch import named, number, tensor, text, written
@@ -20,29 +19,14 @@ FORMATS = {
 Point = collections.namedtuple("Point", "x y")
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_signs_that_torch_has_not_applied_are_applied(tmp_path, kind):
-    """It saves the elements as they lie, and says besides that they are conjugated or negated."""
-    numbers = torch.tensor([[1 + 2j, 3 - 4j], [5j, -6]])
-    made = {
-        "conj": numbers.conj(), "both": torch._neg_view(numbers.conj().T), "imag": numbers.clone().conj().imag,
-        "neg": torch._neg_view(torch.tensor([1.0, -2.0, float("nan")])), "neg of int": torch._neg_view(torch.arange(3)),
-        "double": numbers.to(torch.complex128).conj(), "brain": torch._neg_view(torch.arange(3.0).bfloat16()),
-    }  # fmt: skip
-    torch.save(made, tmp_path / "x.pt", **FORMATS[kind])
+def test_lazy_views_are_not_taken_for_their_elements(tmp_path):
+    """torch saves the elements as they lie, and says besides that they are conjugated or negated."""
+    numbers = torch.tensor([1 + 2j, 3 - 4j])
+    torch.save({"conj": numbers.conj(), "neg": torch._neg_view(torch.ones(2)), "good": numbers}, tmp_path / "x.pt")
     explorer = tnp.weights(tmp_path / "x.pt")
-    table = explorer.scan()
-    for name, one in made.items():
-        entry = explorer[name]
-        expected = tnp.to_numpy(one.resolve_conj().resolve_neg())
-        assert np.array_equal(entry.to_numpy(), expected, equal_nan=True), name
-        assert np.array_equal(entry.to_numpy(slice(1, 2)), expected[1:2], equal_nan=True)
-        assert entry.stats() == table[name] == tnp.stats(one)
-        assert tnp.stats(entry._values()).sum == tnp.stats(one).sum
-    torch.save({"w": torch._neg_view(torch.ones(2).to(torch.float8_e4m3fnuz))}, tmp_path / "x.pt")
-    assert tnp.weights(tmp_path / "x.pt")["w"].problem == (
-        "its float8_e4m3fnuz elements are meant negated, which is not read"
-    )
+    assert [bool(explorer[name].problem) for name in ("conj", "neg", "good")] == [True, True, False]
+    with pytest.raises(tnp.NoDataError, match="resolve_conj"):
+        explorer["conj"].to_numpy()
 
 
 def test_what_writes_into_a_tensor_is_refused(tmp_path):
@@ -72,7 +56,7 @@ def test_tensors_in_tuples_are_listed(tmp_path, kind):
     assert [explorer[name].to_numpy().item() for name in explorer] == [0, 1, 4, 0, 6]
     *others, hidden = explorer.problems
     assert all("imported" in one for one in others)
-    assert hidden == "2 tensors that lie in sets, arrays or objects of other classes are not listed"
+    assert hidden == "2 tensors in sets, arrays or objects of other classes are not listed"
     torch.save({None: torch.tensor(3), "deep": {None: [torch.tensor(4)]}}, tmp_path / "y.pt")
     explorer = tnp.weights(tmp_path / "y.pt")
     assert list(explorer) == ["None", "deep.None.0"]
@@ -99,16 +83,16 @@ def test_what_is_not_listed_is_counted(tmp_path):
     explorer = tnp.weights(tmp_path / "x.pt")
     assert list(explorer) == ["w"]
     of_classes, cut = explorer.problems[1:]
-    assert of_classes == "2 tensors that lie in sets, arrays or objects of other classes are not listed"
+    assert of_classes == "2 tensors in sets, arrays or objects of other classes are not listed"
     assert "deeper than 100" in cut
 
 
 @pytest.mark.parametrize(
     ("order", "says"),
     [
-        ((b"big", zipfile.ZIP_DEFLATED), "may have its bytes in any order, since what tells it is compressed"),
-        ((b"middle", zipfile.ZIP_STORED), "has its bytes in an order that is not known"),
-        ((b"little and so on", zipfile.ZIP_STORED), "has its bytes in an order that is not known"),
+        ((b"big", zipfile.ZIP_DEFLATED), "has its bytes in an unknown order"),
+        ((b"middle", zipfile.ZIP_STORED), "has its bytes in an unknown order"),
+        ((b"little and so on", zipfile.ZIP_STORED), "has its bytes in an unknown order"),
     ],
 )
 def test_a_byte_order_that_is_not_told_is_not_guessed(tmp_path, order, says):

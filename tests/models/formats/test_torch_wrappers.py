@@ -84,7 +84,7 @@ def test_a_part_of_a_dtensor_is_never_taken_for_the_whole(tmp_path):
     assert explorer["shard"].problem.startswith(
         "the file holds the part of one rank, of shape (2, 4); save full_tensor()"
     )
-    assert explorer["partial"].problem == "its values are those of one rank, to be added to those of others"
+    assert explorer["partial"].problem.startswith("its part of it is not told, or is to be added")
     assert explorer["same"].to_numpy().tolist() == part.tolist()
     for name in ("shard", "partial"):
         for use in (explorer[name].to_numpy, explorer[name].stats):

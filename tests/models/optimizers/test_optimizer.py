@@ -56,7 +56,7 @@ def test_without_names_the_place_is_the_name(model):
         assert list(explorer)[4] == "state.param_groups[1].params[0].exp_avg"
         assert explorer.metadata["param_groups[1].lr"] == 0.5
     assert explorer[list(explorer)[1]].code == "o.inner.state[o.inner.param_groups[0]['params'][0]]['exp_avg']"
-    with pytest.raises(tnp.BadRequestError, match="model is the module whose parameters are optimized, not an int"):
+    with pytest.raises(tnp.BadRequestError, match="model must be the module whose"):
         tnp.weights(optimizer, model=3)
 
 

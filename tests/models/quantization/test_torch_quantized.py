@@ -25,17 +25,13 @@ def per_tensor(shape: tuple[int, ...], dtype: str = "qint8", scale: float = 0.1,
     return torch._make_per_tensor_quantized_tensor(torch.from_numpy(codes), scale, zero)
 
 
-def per_channel(
-    shape: tuple[int, ...], axis: int, dtype: str = "qint8", *, floats: bool = False, turned: bool = False
-) -> torch.Tensor:
+def per_channel(shape: tuple[int, ...], axis: int, dtype: str = "qint8", *, turned: bool = False) -> torch.Tensor:
     """Return codes of all sizes with scales and zero points of all sizes."""
     g = np.random.default_rng(0)
     most, n = np.iinfo(QINTS[dtype]), shape[axis]
     codes = torch.from_numpy(g.integers(most.min, most.max, shape, dtype=QINTS[dtype], endpoint=True))
     scales = torch.from_numpy(g.random(n) * 10.0 ** g.integers(-9, 9, n))
     zeros = torch.from_numpy(g.integers(most.min, most.max, n, dtype=np.int64, endpoint=True))
-    if floats:
-        scales, zeros = scales.float(), torch.from_numpy(g.normal(0, 50, n)).float()
     made = torch._empty_per_channel_affine_quantized(
         shape, scales=scales, zero_points=zeros, axis=axis, dtype=getattr(torch, dtype),
         **({"memory_format": torch.channels_last} if turned else {}),
@@ -81,8 +77,6 @@ SAMPLES = {
     "columns": (lambda: per_channel((5, 7), 1, "quint8"), "quantized per channel along axis 1"),
     "middle": (lambda: per_channel((5, 6, 3, 2), 1), "quantized per channel along axis 1"),
     "wide rows": (lambda: per_channel((4, 6), 0, "qint32"), "quantized per channel along axis 0"),
-    "floats": (lambda: per_channel((5, 7), 0, "quint8", floats=True), "quantized per channel along axis 0"),
-    "float columns": (lambda: per_channel((5, 7), 1, floats=True), "quantized per channel along axis 1"),
     "part": (lambda: per_channel((8, 9), 1)[2:5], "quantized per channel along axis 1, view"),
     "gaps": (lambda: per_channel((8, 9), 1)[::2], "quantized per channel along axis 1, view"),
     "channels last": (lambda: per_channel((4, 5, 3, 2), 0, turned=True), "quantized per channel along axis 0"),
@@ -107,7 +101,7 @@ def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind)
     explorer, expected = tnp.weights(path), dequantized(path)
     entry = explorer["w"]
     is_exact = HAS_FBGEMM or made.qscheme() != torch.per_tensor_affine
-    assert entry._source.codecs
+    assert entry._source.codec is not None
     assert (entry.dtype, entry._dtype_of_values, entry.problem) == (str(made.dtype)[6:], "float32", "")
     assert (entry.shape, entry.kind) == (tuple(made.shape), "tensor")
     assert entry.note.startswith(note)
@@ -163,24 +157,19 @@ def test_the_state_of_a_dynamically_quantized_module_shows_its_weights(tmp_path,
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_the_state_of_a_statically_quantized_module_shows_its_weights(tmp_path, kind):
-    """Convolutions by channel, embeddings by row with zero points that are floats; four bits are told, and not read."""
+    """Convolutions by channel; four bits, and zero points that are floats, are told and not read."""
     from torch.ao.nn import quantized
 
     model = torch.nn.Sequential(
-        quantized.Linear(4, 3), quantized.Conv2d(2, 4, 3), quantized.Embedding(5, 12),
-        quantized.EmbeddingBag(5, 12, dtype=torch.quint4x2),
+        quantized.Linear(4, 3), quantized.Conv2d(2, 4, 3), quantized.EmbeddingBag(5, 12, dtype=torch.quint4x2),
     )  # fmt: skip
     model[1].set_weight_bias(per_channel((4, 2, 3, 3), 0), torch.zeros(4))
-    rows = torch.quantize_per_channel(torch.randn(5, 12), torch.rand(5) + 0.1, torch.rand(5), 0, torch.quint8)
-    model[2].set_weight(rows)
     beside = torch.quantize_per_channel(torch.randn(5, 12), torch.rand(5) + 0.1, torch.rand(5), 0, torch.quint4x2)
-    model[3].set_weight(beside)
-    embedding = "2._packed_params._packed_weight"
+    model[2].set_weight(beside)
     torch.save(model.state_dict(), tmp_path / "x.pt", **FORMATS[kind])
     explorer = tnp.weights(tmp_path / "x.pt")
     assert explorer["0._packed_params._packed_params.0"].to_numpy().shape == (3, 4)
     assert same_bits(explorer["1.weight"].to_numpy(), dequantized(tmp_path / "x.pt", "1.weight"))
-    assert same_bits(explorer[embedding].to_numpy(), dequantized(tmp_path / "x.pt", embedding))
     (four,) = [one for one in explorer.values() if one.problem]
     assert "quint4x2" in four.problem
     assert explorer.problems == [f"{four.name!r}: {four.problem}"]
@@ -198,7 +187,7 @@ def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
     ):  # fmt: skip
         read.clear()
         made = explorer[name].to_numpy(index)
-        assert sum(read) == explorer[name].plan(index).nbytes_read == nbytes
+        assert sum(read) == nbytes
         assert same_bits(made, dequantized(tmp_path / "x.pt", name)[index])
 
 
@@ -214,7 +203,7 @@ def test_files_of_quantized_tensors_are_compared(tmp_path):
     assert 0 < tnp.compare(plain, a)["w"].max_abs <= 0.0051
     as_floats = tnp.compare(tnp.weights(a)["w"], torch.load(a, weights_only=False)["w"].dequantize())
     assert (as_floats.equal, as_floats.verdict) == (False, "the same values, qint8 and float32")
-    of_other_scheme = torch.quantize_per_channel(values, torch.full((6,), 0.01), torch.zeros(6), 0, torch.qint8)
+    of_other_scheme = torch.quantize_per_channel(values, torch.full((6,), 0.01), torch.zeros(6).long(), 0, torch.qint8)
     torch.save({"w": of_other_scheme}, tmp_path / "c.pt")
     found = tnp.compare(a, tmp_path / "c.pt")
     assert (found.equal, found.same_bits) == (True, False)

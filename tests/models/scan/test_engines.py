@@ -67,4 +67,4 @@ def test_other_processes_give_the_bits_of_a_scan_without_them():
             os.utime(explorer["b"].location, ns=(1, 1))
             failed = explorer.scan(executor).failed
             assert sorted(failed) == sorted(["b", "i", "empty"])
-            assert all("was written to since it was listed" in why for why in failed.values())
+            assert all("changed since it was listed" in why for why in failed.values())

@@ -211,7 +211,7 @@ def test_a_file_that_changed_is_marked(tmp_path):
         for engine in (None, pool):
             table = explorer.scan(engine)
             assert len(table) == 0
-            assert all("was written to since it was listed" in why for why in table.failed.values())
+            assert all("changed since it was listed" in why for why in table.failed.values())
 
 
 def test_what_is_no_executor_is_refused(model):

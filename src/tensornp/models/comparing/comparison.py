@@ -8,8 +8,11 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import NoSuchWeightError
@@ -22,9 +25,9 @@ from tensornp.models.comparing.rows import (
     quantity_of,
     rows_of,
 )
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.repeated import NotOfModule
+from tensornp.models.entries.entry import NotOfModule, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.gradients import gradients_of
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
@@ -315,3 +318,27 @@ class WeightsComparison(Mapping[str, Comparison]):
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
     """Return the problems that hide weights of one side."""
     return [one for one in own.not_listed if not (other.is_of_module and isinstance(one, NotOfModule))]
+
+
+@outside_modes
+def why_unmoved(found: WeightsComparison) -> dict[str, str]:
+    """Return a fact on each parameter that did not move: "frozen", "no .grad", "zero .grad".
+
+    "no .grad" is said only if another parameter has one now: optimizers set them to None between two steps.
+    """
+    side = found._second if found._second.is_of_module else found._first
+    names = {name: found._pairs[name] if side is found._second else name for name in found if name not in found._tied}
+    parameters = {name: side[own] for name, own in names.items() if side[own].kind == "parameter"}
+    trained = {name: one for name, one in parameters.items() if one._is_trained and is_of_torch(one.tensor)}
+    unmoved = [name for name in parameters if found[name].equal and not found[name]._note]
+    unguarded = Unguarded()
+    gradients = gradients_of((trained[name] for name in unmoved if name in trained), unguarded)
+    has_any = any(unguarded.grad_of(one.tensor) is not None for one in trained.values())
+    why = {name: "frozen" for name in unmoved if parameters[name]._is_trained is False}
+    for name in unmoved:
+        gradient = gradients.get(parameters[name].name)
+        if gradient is not None and gradient.norm is not None:
+            why[name] = f"non-zero .grad (norm {gradient.norm:.3g})" if gradient.norm else "zero .grad"
+        elif name in trained and has_any and gradient is None and not unguarded.left_out:
+            why[name] = "no .grad"
+    return why

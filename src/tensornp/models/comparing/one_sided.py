@@ -8,10 +8,9 @@ from typing import Any
 
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.tensor.paths import is_plain_value
-from tensornp.models.entries.repeated import same_elements_as
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.formats.byte_values import ByteValues
 from tensornp.models.formats.contents import Beside
-from tensornp.models.formats.dcp.values import ByteValues
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import MAX_INSIDE, file_name
 from tensornp.models.optimizers import GROUPS
@@ -56,7 +55,7 @@ def _exempt_among(
             exempt[name] = "extra state of a module"
         elif own.is_of_module and not other.is_of_module and entry._saved_as is None:
             exempt[name] = "not persistent" if entry.kind == "buffer" else "not registered"
-        elif may_be_tied and any(one in paired for one in (*entry.tied_to, *same_elements_as(entry))):
+        elif may_be_tied and any(one in paired for one in (*entry.tied_to, *entry._copies)):
             exempt[name] = "tied to another name"
     return exempt
 
@@ -86,7 +85,7 @@ def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[st
     found: dict[str, str] = {}
     for name, own in names.items():
         entry = explorer[name]
-        same = (names[one] for one in (*entry.tied_to, *same_elements_as(entry)) if one in names)
+        same = (names[one] for one in (*entry.tied_to, *entry._copies) if one in names)
         found[own] = next((found[one] for one in same if one in found), own)
     return found
 

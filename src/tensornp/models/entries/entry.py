@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,12 +26,10 @@ IN_PARTS = "this rank holds only a part of it"
 META = "meta"
 """The device of tensors that have no values."""
 
-_BEFORE_NAME = {
-    "same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps",
-    "may overlap": "may overlap",
-}  # fmt: skip
+_BEFORE_NAME = {"same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps"}
 _MAX_INNER = 6
 """Tensors of which another consists that are told."""
+_SAME = "same elements"
 
 
 class Related(NamedTuple):
@@ -43,14 +41,11 @@ class Related(NamedTuple):
     @property
     def words(self) -> str:
         """The relation before the name of the other: ``same elements as``."""
-        return _BEFORE_NAME[self.relation]
+        return _BEFORE_NAME.get(self.relation, self.relation)
 
 
 class Packed(NamedTuple):
-    """Elements that are packed codes, which are read and never counted.
-
-    `num_parameters` is how many weights they are, or None where nothing tells.
-    """
+    """Codes that are read and never counted, and how many weights they are, if that is known."""
 
     num_parameters: int | None
 
@@ -64,16 +59,14 @@ class WeightEntry(Weight):
     name : str
         Its keys, joined by dots.
     kind : str
-        "parameter", "buffer", "tensor", "array", "state": what belongs to another weight, as scales do, or "computed":
-        what a module computes from others at each access, which no total counts, and a scan reads only if it is named.
+        "parameter", "buffer", "tensor", "array", "state" (which belongs to another weight, as scales do), or
+        "computed" by a module at each access, which no total counts, and a scan reads only if it is named.
     shape : tuple of int or None
         None where it is not known yet.
     dtype : str
-        As torch calls it; what torch does not know bears the name that the file gives it.
+        As torch calls it, or as the file does if torch has no such dtype.
     nbytes : int
-        Bytes that its elements take, in memory or in the file.
-    source : Source
-        The place of its values.
+        Bytes that its elements take, in memory or in the file; of a sharded one, on this rank.
     code : str
         The expression that reaches it; empty where no name does.
     note : str
@@ -85,18 +78,7 @@ class WeightEntry(Weight):
     related : tuple of Related
         Other weights of which bytes are shared: ("same elements", name), ("overlapping", name).
     wanted_imports : tuple of str
-        The import that a pickle asks for it.
-    saved_as : tuple of str or None
-        Its other names in state dicts; a state of an optimizer has the parameter's name first and its number last.
-        None for weights that no state dict has: a buffer that is not persistent, a tensor that is not registered.
-    packed : Packed or None
-        The layout of elements that are codes of several weights each.
-    several_numel : int or None
-        How many elements several tensors have together, where the shape does not tell.
-    elsewhere : int or None
-        Elements that other ranks hold, if it is sharded; `nbytes` are those of this rank.
-    is_pending : bool
-        Whether its values are yet to be made: it is lazy, or an optimizer has no state of it.
+        The imports that the pickle asks for.
     """
 
     name: str
@@ -112,13 +94,16 @@ class WeightEntry(Weight):
     related: tuple[Related, ...] = ()
     wanted_imports: tuple[str, ...] = ()
     _saved_as: tuple[str, ...] | None = ()
+    """Other names in state dicts: of a state, the parameter's first and its number last. None if it is not saved."""
     _packed: Packed | None = None
     _several_numel: int | None = None
+    """Elements that several tensors have together, if the shape does not tell."""
     _elsewhere: int | None = None
+    """Elements on other ranks, if it is sharded."""
     _is_pending: bool = False
+    """Whether its values are not made yet: it is lazy, or an optimizer has no state of it."""
 
     def _with_(self, **facts: Any) -> WeightEntry:
-        """Return the same weight with other facts."""
         return replace(self, **facts)
 
     @property
@@ -141,7 +126,7 @@ class WeightEntry(Weight):
     @property
     def extents(self) -> tuple[Extent, ...]:
         """The bytes of its elements in files; empty in memory."""
-        return () if self.problem and self._source.fills_extents else self._source.extents
+        return () if self.problem else self._source.extents
 
     @property
     def numel(self) -> int:
@@ -153,12 +138,10 @@ class WeightEntry(Weight):
 
     @property
     def _numel_elsewhere(self) -> int:
-        """Return the number of elements on other ranks."""
         return self._elsewhere or 0
 
     @property
     def _nbytes_elsewhere(self) -> int:
-        """Return the bytes of elements on other ranks, which `nbytes` leaves out."""
         return self._numel_elsewhere * stored_dtype(self.dtype).itemsize if self._elsewhere else 0
 
     @property
@@ -168,12 +151,10 @@ class WeightEntry(Weight):
 
     @property
     def _is_in_shards(self) -> bool:
-        """Whether its tensor knows this rank's part of it, as a DTensor does."""
         return self._elsewhere is not None
 
     @property
     def _can_be_read(self) -> bool:
-        """Return whether there are values, complete or for this rank's shard."""
         return not self.problem or self._has_part
 
     @property
@@ -190,6 +171,11 @@ class WeightEntry(Weight):
     def _is_nothing(self) -> bool:
         """Return whether a module has registered it as None."""
         return isinstance(self._source, NoSource) and not self._source.location
+
+    @property
+    def _copies(self) -> list[str]:
+        """The first names of other objects with the same elements in order."""
+        return [other.name for other in self.related if other.relation == _SAME]
 
     @property
     def tensor(self) -> Any:
@@ -225,9 +211,7 @@ class WeightEntry(Weight):
             As of `to_numpy`. The values of a file are always new memory, as are those that a module makes. An array
             is shared, read-only unless `writeable` is True. A nested tensor gives a list.
         shard : {"local", "full"}, optional
-            As of `to_numpy`: of "local", the `index` counts in this rank's part; for "full" all of it is gathered, with
-            all ranks together, and the index taken of that. What is not spread over ranks, and what a file has of all
-            of them, is whole, and is taken as ever.
+            As of `to_numpy`: "local" indexes this rank's part, and "full" gathers all of it, with all ranks together.
 
         Raises
         ------
@@ -238,7 +222,7 @@ class WeightEntry(Weight):
         ChangedFileError
             If the file has changed since it was listed.
         CheckpointError
-            If its bytes are damaged, as far as a checksum tells: of a ``.npz`` file, where all values are asked for.
+            If its bytes are damaged, as far as a checksum tells.
         BadRequestError
             For another index, or one out of bounds.
         """
@@ -246,7 +230,6 @@ class WeightEntry(Weight):
         return self._source.to_numpy(index, copy=copy, writeable=writeable, dtype=dtype, **of_shard)
 
     def _of_shard(self, shard: str | None) -> dict[str, str]:
-        """Return the arguments for a sharded source, or check that there are values."""
         check_shard(shard)
         if shard is not None and self._is_in_shards:
             return {"shard": shard}
@@ -254,10 +237,7 @@ class WeightEntry(Weight):
         return {}
 
     def _values(self) -> Any:
-        """Return a tensor, or a reader of the values; raises as `to_numpy` does.
-
-        Whatever reads a tensor block by block takes it: `tnp.stats`, `tnp.locate`, `tnp.compare`.
-        """
+        """Return a tensor, or a reader of the values, for `tnp.stats`, `tnp.locate`, `tnp.compare`."""
         self._check_readable()
         return self._source.values()
 
@@ -298,6 +278,18 @@ class WeightEntry(Weight):
         return f"<{shown_name(self.name)}: {', '.join(cut(one, MAX_TOLD) for one in said)}>"
 
 
+class NotListed(str):
+    """A problem that hides weights, so that a comparison is not complete."""
+
+    __slots__ = ()
+
+
+class NotOfModule(NotListed):
+    """A problem that hides values saved next to a model, which no module has."""
+
+    __slots__ = ()
+
+
 def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
     """Return the same weight with one note more, before the others or after them."""
     some = (note, entry.note) if first else (entry.note, note)
@@ -323,3 +315,30 @@ def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
     if shape is not None:
         return cut(str(shape).replace("-1", "?"), MAX_TOLD)
     return "computed when asked" if kind == COMPUTED else ""
+
+
+def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
+    """Return the names that totals leave out: repeated and computed weights."""
+    found: list[str] = []
+    earlier: set[str] = set()
+    for one in entries:
+        same = [*one.tied_to, *(other.name for other in one.related if other.relation in (_SAME, "reinterpreted"))]
+        if one.kind == COMPUTED or (same and not earlier.isdisjoint(same)):
+            found.append(one.name)
+        if same:
+            earlier.add(one.name)
+    return frozenset(found)
+
+
+_COUNTERS = frozenset(
+    {
+        "num_batches_tracked", "position_ids", "token_type_ids", "relative_position_index", "relative_coords_table",
+        "rel_pos_index", "cache_position", "num_updates", "steps",
+    }
+)  # fmt: skip
+
+
+def is_counter(entry: WeightEntry) -> bool:
+    """Return whether a weight of int64 or bool is a buffer, or has a known name."""
+    is_of_counter = entry.kind == "buffer" or entry.name.rpartition(".")[2] in _COUNTERS
+    return entry.dtype in ("int64", "bool") and is_of_counter

@@ -1,18 +1,30 @@
-"""`Source`: the values of a weight, in memory, in a file, or made on request."""
+"""Sources of values: in memory, in files, or made on request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensornp.errors import CopyRequiredError, NoDataError
+import numpy as np
+
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
+from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
+from tensornp.models.reading.take import Array, Ranges, Shape, taken_by
 
 if TYPE_CHECKING:
+    import torch
+
+    from tensornp.core.values.sources import Source as Values
+    from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
 
 
 class Source:
-    """The values of a weight: in memory, in a file, or made by a module; this class alone has none.
+    """The values of a weight; this class alone has none.
 
     Attributes
     ----------
@@ -22,12 +34,8 @@ class Source:
         The dtype of the values, if it is not that of the weight.
     extents : tuple of Extent
         The bytes in files.
-    fills_extents : bool
-        Whether `extents` hold the elements and nothing else.
-    itemsize : int
-        Bytes of an element in a file, 0 if elements have no own bytes.
     lies : Extent of memory or None
-        The extent of the elements in a file, if each byte belongs to one of them.
+        The place of the elements in a file, if each byte belongs to one of them.
     held : object
         The tensor or array in memory.
     requires_grad : bool or None
@@ -40,8 +48,6 @@ class Source:
     location: Any = ""
     dtype_of_values: Any = ""
     extents: Any = ()
-    fills_extents: Any = False
-    itemsize: Any = 0
     lies: Any = None
     held: Any = None
     requires_grad: Any = None
@@ -75,10 +81,7 @@ class Source:
 
 
 class NoSource(Source):
-    """A weight without values: registered as None, or missing in its file.
-
-    `consists_of` are the weights in the file that its class computes the values from.
-    """
+    """No values; `consists_of` are the weights in the file that a class computes them from."""
 
     __slots__ = ("consists_of", "identity", "location")
     identity: object
@@ -89,10 +92,10 @@ class NoSource(Source):
 
 
 class Requested(Source):
-    """Values of a weight that `get` returns anew for each request, so that no row holds them.
+    """Values of a weight that `get` returns at each request, so that no row holds them.
 
-    `get` raises NoDataError if there is none. A weight that a module computes has a `holder`, the expression of the
-    module, and `again`, which returns the weight for the module; its values are always copied.
+    A weight that a module computes has a `holder`, the expression of the module, and `again`, which returns the weight
+    for the module; its values are always copied.
     """
 
     __slots__ = ("again", "get", "holder", "identity", "location", "requires_grad")
@@ -111,20 +114,170 @@ class Requested(Source):
         return found._source
 
     def plan(self, index: Any) -> Any:
-        """Return the plan of `to_numpy`."""
         return self._found().plan(index, copy=True) if self.again else self._found().plan(index)
 
     def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
-        """Return the values at `index`; a copy if they are computed."""
         if self.again and copy is False:
             raise CopyRequiredError("the values are computed at each request; leave copy=False out")
         return self._found().to_numpy(index, copy=True if self.again else copy, writeable=writeable, dtype=dtype)
 
     def values(self) -> Any:
-        """Return the tensor."""
         return self._found().values()
 
     def stats(self) -> TensorStats:
-        """Return the statistics of the tensor."""
         found: TensorStats = self._found().stats()
         return found
+
+
+class ReadPlan(NamedTuple):
+    """The bytes and pieces of a file that `to_numpy` would read, and the shape of the result.
+
+    The bytes include gaps of up to 4 KiB; scales and other numbers of a codec are not counted.
+    """
+
+    nbytes_read: int
+    num_reads: int
+    shape: tuple[int, ...]
+
+
+class StoredSource(Source):
+    """Values in files; equal sources give the same values of the same files.
+
+    Tasks of a scan can begin at any element if it `is_shared_out`. `order` has the dimensions by falling stride, as
+    `row` reads them; None if there are gaps.
+    """
+
+    __slots__ = ()
+    shape: Shape
+    is_shared_out: Any = True
+
+    @property
+    def order(self) -> tuple[int, ...] | None:
+        return tuple(range(len(self.shape)))
+
+    def reading(self) -> AbstractContextManager[Any]:
+        """Open the files for some reads; ChangedFileError if one has changed."""
+        raise NotImplementedError
+
+    def elements(self, opened: Any, ranges: Ranges) -> Array:
+        """Return the decoded elements in some ranges, or integers of their bits."""
+        raise NotImplementedError
+
+    def row(self, opened: Any, first: int, count: int) -> Array:
+        """Return `count` elements from `first` on, in the order of statistics."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> object:
+        return self
+
+    def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Array:
+        """Return the values at `index`, in new memory; only their bytes are read."""
+        if copy is False:
+            raise CopyRequiredError("the values lie in a file; leave copy=False out")
+        from tensornp.core.lowlevel.modes import outside_modes
+
+        made = native(self.read(index))
+        return outside_modes(_array_of)(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+
+    def read(self, index: Any) -> Array:
+        """Return the elements at `index`, as `elements` does, in new memory."""
+        from tensornp.core.convert.budget import Budget
+
+        taken = taken_by(index, self.shape)
+        Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
+        try:
+            with self.reading() as opened:
+                return self.elements(opened, taken.ranges).reshape(taken.shape)
+        except MemoryError as error:
+            if isinstance(error, TooLargeError):
+                raise
+            # The process may have less than the machine.
+            raise TooLargeError(f"there is no memory for shape {taken.shape}; take fewer indices") from None
+
+    def values(self) -> Any:
+        from tensornp.core.values.stored import StoredValues, flat_from_boxes
+
+        name = self.dtype_of_values
+        is_in_order = self.order == tuple(range(len(self.shape)))
+
+        @contextmanager
+        def held_open() -> Iterator[Callable[[int, int], Array]]:
+            with self.reading() as opened:
+                yield lambda first, count: native(self.row(opened, first, count))
+
+        def flat(first: int, count: int) -> Array:
+            with held_open() as read:
+                return read(first, count)
+
+        return StoredValues(
+            self.shape, name, lambda box: tensor_of(native(self.read(box)), name),
+            flat if is_in_order else flat_from_boxes(self.shape, lambda box: native(self.read(box))),
+            is_sequential=not self.is_shared_out, reading=held_open if is_in_order else None,
+        )  # fmt: skip
+
+    def stats(self) -> TensorStats:
+        from tensornp.core.lowlevel.modes import outside_modes
+        from tensornp.core.values.stats.compute import scan_source
+
+        num_threads = None if self.is_shared_out else 1
+        with self.reading() as opened:
+            return outside_modes(scan_source)(self._numbers(opened), num_threads=num_threads, in_depth=True)
+
+    @property
+    def num_tasks(self) -> int:
+        """The number of tasks that read all values, 0 without shared reads."""
+        return sum(1 for _ in self._tasks(None)) if self.is_shared_out else 0
+
+    def tally(self, number: int) -> Tally:
+        """Return the result of one task."""
+        from tensornp.core.lowlevel.modes import outside_modes
+
+        with self.reading() as opened:
+            tasks = self._tasks(opened)
+            return outside_modes(tasks.tally)(next(islice(tasks, number, None)))
+
+    @np.errstate(all="ignore")
+    def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
+        """Return the statistics of all tasks, as `stats` would."""
+        return self._tasks(None).result(tallies)
+
+    def _tasks(self, opened: Any) -> Tasks:
+        from tensornp.core.values.stats.compute import Tasks
+
+        return Tasks(self._numbers(opened), "auto", in_depth=True)
+
+    def _numbers(self, opened: Any) -> Values:
+        from tensornp.core.values.blocks import part_of_reader
+        from tensornp.core.values.sources import Source as Values
+
+        name = self.dtype_of_values
+        # Flat, as a contiguous tensor is read: the same blocks give the same bits.
+        part = part_of_reader(functools.partial(self.row, opened), (math.prod(self.shape),), name)
+        return Values((part,), name, self.shape, order=self.order)
+
+
+def native(bits: Array) -> Array:
+    """Return elements in the byte order of this machine, contiguous."""
+    return np.ascontiguousarray(bits, bits.dtype.newbyteorder("=")).reshape(bits.shape)
+
+
+def tensor_of(bits: Array, name: str) -> torch.Tensor:
+    """Return a tensor of dtype `name` over native elements, which share memory."""
+    import torch
+
+    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+    return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
+
+
+def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
+    from tensornp.core.convert.to_numpy import to_numpy
+
+    if not whole.ndim and KNOWN[name].values_per_element > 1:
+        # One element is several values.
+        whole = whole.reshape(1)
+    if dtype is None and whole.dtype.name == name:
+        whole.flags.writeable = writeable
+        return whole
+    made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
+    return made

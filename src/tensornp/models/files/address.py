@@ -48,13 +48,7 @@ class Address:
 
     @property
     def scheme(self) -> str:
-        """The scheme, in small letters."""
         return self.url.partition(":")[0].lower()
-
-    @property
-    def has_secrets(self) -> bool:
-        """Whether something of it is not shown."""
-        return str(self) != self.url
 
     @property
     def name(self) -> str:
@@ -63,24 +57,17 @@ class Address:
 
     @property
     def suffix(self) -> str:
-        """The ending of the name, with its dot."""
         return posixpath.splitext(self.name)[1]
 
     @property
     def parent(self) -> Address:
-        """The folder that it lies in."""
-        return self._at("")
+        return self / ""
 
     def __truediv__(self, name: str) -> Address:
-        """Return the address of a file in the folder, with the same user and query.
-
-        CheckpointError for a name by which fsspec would read something else, through the folder.
-        """
+        """Return the address of a file in the folder, with the same user and query."""
         if "::" in name and self.scheme not in HTTP:
+            # fsspec would read something else, through the folder.
             raise CheckpointError(f"its file {shown_name(name)} would lie outside of the folder")
-        return self._at(name)
-
-    def _at(self, name: str) -> Address:
         whole, query = _PARTS.match(self.url).groups("")  # type: ignore[union-attr]
         folder = whole[: whole.rfind("/") + 1] if whole.count("/") > 2 else f"{whole}/"
         # A name that no address can have is of a file that is not there.

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib import request as web
@@ -32,11 +31,10 @@ _TAGS = "ETag etag LastModified last_modified last_commit mtime updated generati
 
 
 class Version(NamedTuple):
-    """The facts that identify a remote file; empty if its server does not tell."""
+    """The size of a remote file and its tag, which is empty if its server does not tell."""
 
     nbytes: int
-    etag: str = ""
-    modified: str = ""
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +52,7 @@ class RemoteFile(ListedFile):
     @classmethod
     @contextmanager
     def listed(cls, address: Address, nbytes: int = BLOCK_NBYTES) -> Iterator[RemoteFile]:
-        """Ask for the first `nbytes` of a file; small reads come in blocks until the context ends.
-
-        Raises
-        ------
-        CheckpointError
-            If the server gives no parts of it.
-        MissingLibraryError
-            If fsspec or the library of its protocol is not installed.
-        """
+        """Ask for the first `nbytes` of a file; small reads come in blocks until the context ends."""
         version, head = _fetch(address, 0, nbytes)
         file = cls(str(address), address, version)
         with file.scanned():
@@ -81,7 +71,6 @@ class RemoteFile(ListedFile):
 
     @property
     def nbytes(self) -> int:
-        """The size of the file."""
         return self.version.nbytes
 
     @contextmanager
@@ -96,9 +85,7 @@ class RemoteFile(ListedFile):
         except CheckpointError as error:
             raise ChangedFileError(str(error)) from None
         if version != self.version:
-            was, now = self.version.nbytes, version.nbytes
-            how = f"had {was:,} bytes and has {now:,}" if was != now else "is another one"
-            raise ChangedFileError(f"{self.path!r} {how} since it was listed; open it again")
+            raise ChangedFileError(f"{self.path!r} changed since it was listed; open it again")
         if len(data) < nbytes:
             raise CheckpointError(f"{self.path!r} ends before byte {offset + nbytes:,}")
         return data
@@ -111,7 +98,6 @@ class _RemoteReader(Reader):
         self._file = file
 
     def read_into(self, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on."""
         file, nbytes = self._file, target.nbytes
         if offset + nbytes > file.nbytes:
             raise CheckpointError(f"{file.path!r} ends before byte {offset + nbytes:,}")
@@ -146,25 +132,23 @@ def _over_http(address: Address, offset: int, nbytes: int) -> tuple[Version, byt
             version, count = _checked(answer, said, offset, nbytes)
             data = answer.read(count)
             if len(data) < count:
-                sent = f"its server has sent {len(data):,} of {count:,} bytes"
-                raise CheckpointError(f"{said} breaks off: {sent}; try again")
+                raise CheckpointError(f"{said} breaks off after {len(data):,} of {count:,} bytes; try again")
             return version, data
     except HTTPError as error:
         nbytes_told = error.headers.get("Content-Range", "").rpartition("/")[2][:18]
         if error.code == 416 and nbytes_told.isdecimal():
             return _version(int(nbytes_told), error.headers), b""
-        raise _refused(said, error.code) from None
+        cure = _LOGIN if error.code in (401, 403, 407) else "check the address, or try again later"
+        kind = AbsentError if error.code in (403, 404, 410) else CheckpointError
+        raise kind(f"{said} is not given out: status {error.code}; {cure}") from None
     except TensornpError:
         raise
     except (OSError, HTTPException, ValueError) as error:
+        # The text of an error may show the address.
         reason = getattr(error, "reason", error)
-        if isinstance(reason, TimeoutError):
-            raise CheckpointError(f"{said} gives no answer within {TIMEOUT_S:g} seconds; try again") from None
-        if isinstance(reason, OSError):
-            why = reason.strerror or type(reason).__name__
-            raise CheckpointError(f"{said} cannot be reached: {why}; check the address and the network") from None
-        # The text of another error may show the address.
-        raise CheckpointError(f"{said} is no address that can be asked; check its host and its port") from None
+        why = f"no answer within {TIMEOUT_S:g} seconds" if isinstance(reason, TimeoutError) else type(reason).__name__
+        why = getattr(reason, "strerror", None) or why
+        raise CheckpointError(f"{said} cannot be reached: {why}; check the address and the network") from None
 
 
 def _request(address: Address, offset: int, nbytes: int) -> web.Request:
@@ -195,7 +179,7 @@ def _opener() -> web.OpenerDirector:
 
 
 def _version(nbytes: int, headers: Any) -> Version:
-    return Version(nbytes, headers.get("ETag", ""), headers.get("Last-Modified", ""))
+    return Version(nbytes, f"{headers.get('ETag', '')} {headers.get('Last-Modified', '')}")
 
 
 def _checked(answer: Any, said: str, offset: int, wanted: int) -> tuple[Version, int]:
@@ -208,8 +192,6 @@ def _checked(answer: Any, said: str, offset: int, wanted: int) -> tuple[Version,
         if part and 0 < count <= min(wanted, int(part[3]) - offset) and answer.length in (None, count):
             return _version(int(part[3]), headers), count
         raise CheckpointError(f"{said} has a server that sends other bytes than it is asked for; download it")
-    if answer.status != 200:
-        raise _refused(said, answer.status)
     if headers.get("Content-Length") == "0":
         return _version(0, headers), 0
     if headers.get_content_type() == "text/html":
@@ -217,13 +199,6 @@ def _checked(answer: Any, said: str, offset: int, wanted: int) -> tuple[Version,
         raise CheckpointError(f"{said} is the address of a page; {cure}")
     why = "has a server that gives only whole files, and nothing of it was downloaded"
     raise CheckpointError(f"{said} {why}; download it, and open its path")
-
-
-def _refused(said: str, status: int) -> CheckpointError:
-    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "no status that is known"
-    cure = _LOGIN if status in (401, 403, 407) else "check the address" if status < 425 else "try again later"
-    kind = AbsentError if status in (403, 404, 410) else CheckpointError
-    return kind(f"{said} is not given out: {status} {phrase}; {cure}")
 
 
 def _over_fsspec(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -29,12 +28,12 @@ class FileMark(NamedTuple):
     mtime_ns: int
 
 
-class Reader(ABC):
+class Reader:
     """An open file that is read at positions."""
 
-    @abstractmethod
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
+        raise NotImplementedError
 
     def read(self, offset: int, nbytes: int) -> Array:
         """Return so many bytes from `offset` on, in new memory."""
@@ -51,21 +50,16 @@ class Extent(NamedTuple):
     nbytes: int
 
 
-class ListedFile(ABC):
-    """A file as it was when it was listed, wherever it lies; it holds nothing open."""
+class ListedFile:
+    """A file as it was when it was listed, wherever it lies; it holds nothing open.
+
+    A compressed one `is_stream`: it is read from its beginning on.
+    """
 
     __slots__ = ()
     path: str
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """How many bytes it has."""
-
-    @property
-    def is_stream(self) -> bool:
-        """Return False: each byte is read by itself."""
-        return False
+    is_stream: Any = False
+    nbytes: Any
 
     def extent(self, offset: int, nbytes: int) -> Extent:
         """Return so many bytes from `offset` on."""
@@ -76,9 +70,9 @@ class ListedFile(ABC):
         with self.opened() as there:
             return there.read(offset, nbytes).tobytes()
 
-    @abstractmethod
     def opened(self) -> AbstractContextManager[Reader]:
         """Open it for some reads; ChangedFileError if it is not the listed file."""
+        raise NotImplementedError
 
     def scanned(self) -> AbstractContextManager[None]:
         """Read small neighbouring parts of a remote file together until the context ends."""
@@ -103,10 +97,7 @@ class SourceFile(ListedFile):
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> SourceFile:
-        """Return the file at `path`, symbolic links followed.
-
-        CheckpointError for a pipe, a device, a folder, and a file that cannot be opened.
-        """
+        """Return the file at `path`, symbolic links followed; CheckpointError for what is not a readable file."""
         name = os.fspath(path)
         try:
             status = os.stat(name)
@@ -120,7 +111,6 @@ class SourceFile(ListedFile):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it has."""
         return self.mark.nbytes
 
     @contextmanager
@@ -150,18 +140,11 @@ class OpenFile(Reader):
             now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
         except OSError as error:
             raise self._gone(error) from None
-        if now == listed:
-            return
-        if now.inode != listed.inode:
-            said = "was replaced"
-        elif now.nbytes < listed.nbytes:
-            said = f"shrank from {listed.nbytes:,} to {now.nbytes:,} bytes"
-        else:
-            said = "was written to"
-        raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
+        if now != listed:
+            said = f"shrank from {listed.nbytes:,} to {now.nbytes:,} bytes" if now.nbytes < listed.nbytes else "changed"
+            raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
 
     def read_into(self, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on."""
         view, done = memoryview(target.data), 0
         try:
             while done < len(view):
@@ -176,7 +159,6 @@ class OpenFile(Reader):
             raise self._gone(error) from None
 
     def _gone(self, error: OSError) -> ChangedFileError:
-        """Return the error for an open file that vanished, as on a lost share."""
         return ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}")
 
     def _read_some(self, view: memoryview, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""The contents of a file or a folder of weights."""
+"""The contents of a file or a folder of weights, and their problems."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ class Beside(dict[str, Any]):
 
 
 class Contents(NamedTuple):
-    """Weights, metadata, problems, and optimizers with their states.
-
-    In memory a module may be among them, of which the classes are told by name.
-    """
+    """Weights, metadata, problems, optimizers with their states, and classes of modules in memory by name."""
 
     entries: list[WeightEntry]
     metadata: Mapping[str, Any]
@@ -32,14 +29,9 @@ class Contents(NamedTuple):
 
 
 def problem_of_part(name: str, problem: str) -> str:
-    """Return a problem with the name of its file."""
-    return retold(problem, f"{shown_name(name)}: {problem}")
-
-
-def retold(problem: str, said: str) -> str:
-    """Return a problem of the same class with another text."""
-    again: Callable[[str], str] = getattr(problem, "retold", type(problem))
-    return again(said)
+    """Return a problem of the same class with the name of its file."""
+    retold: Callable[[str], str] = getattr(problem, "retold", type(problem))
+    return retold(f"{shown_name(name)}: {problem}")
 
 
 def problems_of(entries: Iterable[WeightEntry]) -> list[str]:

@@ -1,15 +1,15 @@
 """GGUF files: a header by positioned reads, packed values by the library `gguf`.
 
 The library maps the file, which ends the process if the file shrinks, so only its decoding functions are used.
+Big-endian files are refused.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-import sys
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,11 +24,8 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.models.reading.take import VALUES, Array, Codec, Ranges
 
 GGUF_MAGIC = b"GGUF"
-_VERSIONS = (2, 3)
 MAX_HEADER_NBYTES = 100_000_000
-_MAX_KEYS = 100_000
 _MAX_TENSORS = 1_000_000
-_MAX_NAME_NBYTES = 2**16
 _MAX_TEXT_NBYTES = 2**20
 _MAX_NDIM = 1000
 """Dimensions that are listed; NumPy has fewer."""
@@ -36,8 +33,6 @@ _MAX_KEPT = 16
 """Values of an array that are kept; of a longer one, a few are told."""
 _NUM_TOLD = 3
 _PIECE_NBYTES = 2**18
-_ALIGNMENT = "general.alignment"
-_DEFAULT_ALIGNMENT = 32
 _UINT32, _TEXT, _ARRAY = 4, 8, 9
 _SCALARS = {
     0: ("uint8", "B"), 1: ("int8", "b"), 2: ("uint16", "H"), 3: ("int16", "h"), 4: ("uint32", "I"), 5: ("int32", "i"),
@@ -58,7 +53,7 @@ class GgmlBlocks(Codec):
     name: str
     packing: tuple[int, int]
 
-    def __call__(self, stored: Array, ranges: Ranges, *numbers: Array) -> Array:
+    def __call__(self, stored: Array, ranges: Ranges) -> Array:
         """Return the values in `ranges` of the blocks that hold them, some rows at a time."""
         made = np.empty(tuple(map(len, ranges)), VALUES)
         if not made.size:
@@ -109,115 +104,71 @@ QUANTIZED = {
     )
 }  # fmt: skip
 """The types that GGML packs: how many values in how many bytes."""
-WITHOUT_VALUES = {"Q8_1", "Q8_K"}
-"""Those that stand in no file of weights: GGML makes them while it computes."""
-
-
-class GgufTensor(NamedTuple):
-    """A tensor of a header: its shape in NumPy's order, the number of its type, and its offset."""
-
-    name: str
-    shape: tuple[int, ...]
-    type_number: int
-    offset: int
 
 
 def read_gguf(file: ListedFile) -> Contents:
     """Return the weights and metadata of a GGUF file; CheckpointError if its header is malformed."""
     with file.opened() as there:
         try:
-            tensors, metadata, is_swapped = _header(there, file.nbytes)
+            entries, metadata = _contents(_Cursor(there, file.nbytes), file)
         except CheckpointError as error:
             raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
-    entries = [_entry(file, tensor, is_swapped=is_swapped) for tensor in tensors]
-    sound = {entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}
-    overlap = set(overlapping(sound))
+    overlap = set(overlapping({entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}))
     said = "its bytes overlap those of another one"
-    entries = [one._with_(problem=said) if one.name in overlap else one for one in entries]
-    return Contents(entries, metadata, [])
+    return Contents([one._with_(problem=said) if one.name in overlap else one for one in entries], metadata, [])
 
 
-def _entry(file: ListedFile, tensor: GgufTensor, *, is_swapped: bool) -> WeightEntry:
-    """Return the weight; its `problem` says why it is not read, and hides no other."""
-    number, shape = tensor.type_number, tensor.shape
-    read = "t.data" if number in PLAIN and PLAIN[number] != "bfloat16" else "gguf.dequantize(t.data, t.tensor_type)"
-    code = f"next({read} for t in gguf.GGUFReader({file.path!r}).tensors if t.name == {tensor.name!r})"
-    note = "other byte order" if is_swapped else ""
-    if number in QUANTIZED:
-        kind = QUANTIZED[number]
-        source = FileSource(shape, kind.name, file, tensor.offset, codecs=(kind,))
-        nbytes = math.prod(shape) // kind.packing[0] * kind.packing[1]
-    else:
-        dtype = PLAIN.get(number, f"ggml type {number}")
-        source = FileSource(shape, dtype, file, tensor.offset, is_swapped=is_swapped)
-        nbytes = math.prod(shape) * stored_dtype(dtype).itemsize if number in PLAIN else 0
-    problem = _problem(file, tensor, nbytes, is_swapped=is_swapped)
-    return weight_in(source, tensor.name, code, nbytes=nbytes, note=note, problem=problem)
-
-
-def _problem(file: ListedFile, tensor: GgufTensor, nbytes: int, *, is_swapped: bool) -> str:
-    number, shape = tensor.type_number, tensor.shape
-    if number not in PLAIN and number not in QUANTIZED:
-        return f"its type {number:,} is not known"
-    if math.prod(size for size in shape if size) > _MAX_SIZE:
-        return "its shape is too large for any memory"
-    if tensor.offset + nbytes > file.nbytes:
-        return f"its bytes would end at {tensor.offset + nbytes:,}, and the file has {file.nbytes:,}"
-    if number in PLAIN:
-        # The library writes the others as bytes, which it does not turn around.
-        return "it is bfloat16 in another byte order, which is not read" if is_swapped and number == 30 else ""
-    codec = QUANTIZED[number]
-    if not shape or shape[-1] % codec.packing[0]:
-        return f"its rows are no blocks of {codec.packing[0]}, which {codec.name} takes"
-    if codec.name in WITHOUT_VALUES:
-        return f"it is of {codec.name}, of which the library gguf has no values"
-    return f"it is of {codec.name} in another byte order, which is not read" if is_swapped else ""
-
-
-def _header(there: Reader, nbytes: int) -> tuple[list[GgufTensor], dict[str, Any], bool]:
-    """Return the tensors and the key-values, and whether the file is in the other byte order."""
-    cursor = _Cursor(there, nbytes)
-    if cursor.take(len(GGUF_MAGIC)) != GGUF_MAGIC:
-        raise CheckpointError("it does not begin as one")
-    version = cursor.number("I")
-    if version % 2**16 == 0:
-        # A small number whose bytes are in the other order.
-        cursor.order, version = ">", int.from_bytes(version.to_bytes(4, "little"), "big")
-    if version not in _VERSIONS:
-        raise CheckpointError(f"it is of version {version:,}, and {_VERSIONS[0]} and {_VERSIONS[1]} are read")
+def _contents(cursor: _Cursor, file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
+    magic, version = cursor.take(len(GGUF_MAGIC)), cursor.number("I")
+    if magic != GGUF_MAGIC or version not in (2, 3):
+        raise CheckpointError(f"it is of version {version:,} or another byte order, and little-endian 2 and 3 are read")
     num_tensors, num_keys = cursor.number("Q"), cursor.number("Q")
-    for count, most, words in ((num_tensors, _MAX_TENSORS, "tensors"), (num_keys, _MAX_KEYS, "keys")):
-        if count > most:
-            raise CheckpointError(f"it tells of {count:,} {words}, and {most:,} are read")
+    if max(num_tensors, num_keys) > _MAX_TENSORS:
+        raise CheckpointError(f"it tells of {num_tensors:,} tensors and {num_keys:,} keys; {_MAX_TENSORS:,} are read")
     metadata: dict[str, Any] = {"GGUF.version": version}
-    alignment = _DEFAULT_ALIGNMENT
+    alignment = 32
     for _ in range(num_keys):
-        key, kind = cursor.name(), cursor.number("I")
+        key, kind = cursor.text(), cursor.number("I")
         if key in metadata:
             raise CheckpointError(f"its key {shown_name(key)} is there twice")
         metadata[key] = _value(cursor, kind)
-        if key == _ALIGNMENT:
-            alignment = _checked_alignment(kind, metadata[key])
-    told = [_tensor(cursor) for _ in range(num_tensors)]
+        if key == "general.alignment":
+            alignment = metadata[key]
+            if kind != _UINT32 or alignment.bit_count() != 1:
+                raise CheckpointError("the alignment is not a power of two")
+    told: dict[str, tuple[tuple[int, ...], int, int]] = {}
+    for _ in range(num_tensors):
+        name, ndim = cursor.text(), cursor.number("I")
+        if name in told or ndim > _MAX_NDIM:
+            raise CheckpointError(f"{shown_name(name)} is there twice, or has {ndim:,} dimensions")
+        told[name] = cursor.numbers("Q", ndim)[::-1], cursor.number("I"), cursor.number("Q")
     first = -(-cursor.at // alignment) * alignment
-    tensors = {one.name: one._replace(offset=first + one.offset) for one in told}
-    if len(tensors) < len(told):
-        raise CheckpointError("it has two tensors of one name")
-    return list(tensors.values()), metadata, (cursor.order == ">") == (sys.byteorder == "little")
+    return [_entry(file, name, shape, kind, first + at) for name, (shape, kind, at) in told.items()], metadata
 
 
-def _checked_alignment(kind: int, value: Any) -> int:
-    if kind != _UINT32 or not value or value & (value - 1):
-        raise CheckpointError("the alignment is not a power of two")
-    return int(value)
-
-
-def _tensor(cursor: _Cursor) -> GgufTensor:
-    name, ndim = cursor.name(), cursor.number("I")
-    if ndim > _MAX_NDIM:
-        raise CheckpointError(f"{shown_name(name)} has {ndim:,} dimensions, at most {_MAX_NDIM} are allowed")
-    sizes = cursor.numbers("Q", ndim)
-    return GgufTensor(name, sizes[::-1], cursor.number("I"), cursor.number("Q"))
+def _entry(file: ListedFile, name: str, shape: tuple[int, ...], number: int, offset: int) -> WeightEntry:
+    """Return the weight; its `problem` says why it is not read, and hides no other."""
+    codec = QUANTIZED.get(number)
+    dtype = codec.name if codec is not None else PLAIN.get(number, f"ggml type {number}")
+    nbytes, problem = 0, ""
+    if codec is not None:
+        nbytes = math.prod(shape) // codec.packing[0] * codec.packing[1]
+        if not shape or shape[-1] % codec.packing[0]:
+            problem = f"its rows are no blocks of {codec.packing[0]}, which {dtype} takes"
+        elif dtype in ("Q8_1", "Q8_K"):
+            problem = f"it is of {dtype}, of which the library gguf has no values"
+    elif number in PLAIN:
+        nbytes = math.prod(shape) * stored_dtype(dtype).itemsize
+    else:
+        problem = f"its type {number:,} is not known"
+    if math.prod(size for size in shape if size) > _MAX_SIZE:
+        problem = "its shape is too large for any memory"
+    elif offset + nbytes > file.nbytes:
+        problem = problem or f"its bytes would end at {offset + nbytes:,}, and the file has {file.nbytes:,}"
+    read = "t.data" if number in PLAIN and dtype != "bfloat16" else "gguf.dequantize(t.data, t.tensor_type)"
+    code = f"next({read} for t in gguf.GGUFReader({file.path!r}).tensors if t.name == {name!r})"
+    source = FileSource(shape, dtype, file, offset, codec=codec)
+    return weight_in(source, name, code, nbytes=nbytes, problem=problem)
 
 
 def _value(cursor: _Cursor, kind: int) -> Any:
@@ -226,11 +177,9 @@ def _value(cursor: _Cursor, kind: int) -> Any:
         return cursor.text()
     if kind in _SCALARS:
         return cursor.number(_SCALARS[kind][1])
-    if kind != _ARRAY:
-        raise CheckpointError(f"a value is of type {kind:,}, which is not known")
-    inner, count = cursor.number("I"), cursor.number("Q")
+    inner, count = (cursor.number("I"), cursor.number("Q")) if kind == _ARRAY else (kind, 0)
     num_kept = count if count <= _MAX_KEPT else _NUM_TOLD
-    if inner == _TEXT:
+    if inner == _TEXT and kind == _ARRAY:
         name, kept = "strings", [cursor.text() for _ in range(num_kept)]
         cursor.skip_texts(count - num_kept)
     elif inner in _SCALARS:
@@ -238,7 +187,7 @@ def _value(cursor: _Cursor, kind: int) -> Any:
         kept = list(cursor.numbers(letter, num_kept))
         cursor.skip((count - num_kept) * struct.calcsize(f"={letter}"))
     else:
-        raise CheckpointError(f"an array has values of type {inner:,}, which is not known")
+        raise CheckpointError(f"a value is of type {inner:,}, which is not known")
     return kept if count <= _MAX_KEPT else f"{count:,} {name}: {', '.join(map(repr, kept))}, …"
 
 
@@ -248,7 +197,7 @@ class _Cursor:
     def __init__(self, there: Reader, nbytes: int) -> None:
         self._there, self._limit = there, min(nbytes, MAX_HEADER_NBYTES)
         self._data, self._base = b"", 0
-        self.at, self.order = 0, "<"
+        self.at = 0
 
     def take(self, count: int) -> bytes:
         """Return so many bytes."""
@@ -267,15 +216,8 @@ class _Cursor:
 
     def numbers(self, letter: str, count: int) -> tuple[Any, ...]:
         """Return some numbers."""
-        form = f"{self.order}{count}{letter}"
+        form = f"<{count}{letter}"
         return struct.unpack(form, self.take(struct.calcsize(form)))
-
-    def name(self) -> str:
-        """Return the name of a key or a tensor."""
-        nbytes = self.number("Q")
-        if nbytes > _MAX_NAME_NBYTES:
-            raise CheckpointError(f"a name has {nbytes:,} bytes, at most {_MAX_NAME_NBYTES:,} are allowed")
-        return self.take(nbytes).decode("utf-8", "replace")
 
     def text(self) -> str:
         """Return a text; of a very long one, the beginning."""
@@ -287,13 +229,12 @@ class _Cursor:
 
     def skip_texts(self, count: int) -> None:
         """Pass so many texts: a vocabulary has some hundred thousands."""
-        unpack_from, form = struct.Struct(f"{self.order}Q").unpack_from, struct.Struct(f"{self.order}Q").size
+        unpack_from = struct.Struct("<Q").unpack_from
         while count:
-            at = self._at_hand(form)
+            at = self._at_hand(8)
             data = self._data
-            last = len(data) - form
-            while count and at <= last:
-                at += form + unpack_from(data, at)[0]
+            while count and at <= len(data) - 8:
+                at += 8 + unpack_from(data, at)[0]
                 count -= 1
             # The last one may reach past what is at hand.
             self.skip(self._base + at - self.at)
@@ -309,6 +250,5 @@ class _Cursor:
 
     def _check(self, count: int) -> None:
         if count > self._limit - self.at:
-            raise CheckpointError(
-                f"its header would end behind byte {self.at + count:,}, and {self._limit:,} are there"
-            )
+            said = f"its header would end behind byte {self.at + count:,}, and {self._limit:,} are there"
+            raise CheckpointError(said)

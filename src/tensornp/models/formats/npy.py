@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,14 +22,13 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import contiguous, unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Readable, Record, records_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
-from tensornp.models.reading.take import Array, Shape
+from tensornp.models.reading.take import Array
 
 SUFFIX = ".npy"
 _MAGIC = b"\x93NUMPY"
@@ -40,35 +39,19 @@ _MAX_NBYTES = 2**63 - 1
 _PIECE_NBYTES = 2**18
 _KINDS = {
     "O": "Python objects in a pickle, which is not run", "S": "strings of bytes", "U": "strings", "M": "dates",
-    "m": "times",
+    "m": "times", "V": "structures, or bytes such as those of bfloat16 and float8; view them as what they are",
 }  # fmt: skip
-_PERHAPS = {"V1": "1-byte voids, perhaps float8", "V2": "2-byte voids, perhaps bfloat16"}
-"""NumPy writes dtypes that it does not have as bytes."""
-
-
-class NpyHeader(NamedTuple):
-    """The header of an array, the first byte of its elements, and the reason why they are not read."""
-
-    shape: Shape
-    dtype: str
-    is_swapped: bool
-    is_fortran: bool
-    first: int
-    nbytes: int
-    problem: str = ""
 
 
 def read_npy(file: ListedFile) -> Contents:
     """Return the array in a file of `numpy.save`; CheckpointError if its header is malformed."""
     with file.opened() as there:
         try:
-            header = _header(there, 0, file.nbytes)
+            entry, end = _weight(there, 0, file.nbytes, "array", f"numpy.load({file.path!r})", file)
         except CheckpointError as error:
             raise CheckpointError(f"{file.path!r} is not a valid {SUFFIX} file: {error}") from None
-    entry = _weight(header, "array", f"numpy.load({file.path!r})", file)
-    rest = file.nbytes - header.first - header.nbytes
-    said = f"{counted(rest, 'byte')} at its end can belong to no array that is listed"
-    return Contents([entry], {}, [NotListed(said)] if rest else [])
+    said = f"{counted(file.nbytes - end, 'byte')} at its end can belong to no array that is listed"
+    return Contents([entry], {}, [NotListed(said)] if end < file.nbytes else [])
 
 
 def read_zip(file: ListedFile) -> Contents:
@@ -105,31 +88,19 @@ def _member(file: ListedFile, there: Reader, name: str, record: Record) -> Weigh
         return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
         if record.packed_nbytes is None:
-            return _weight(_header(there, record.offset, record.nbytes), name, code, file)
+            return _weight(there, record.offset, record.nbytes, name, code, file)[0]
         packed = Deflated(file.path, file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
+        ratio = record.nbytes / max(record.packed_nbytes, 1)
         with packed.opened() as stream:
-            header = _header(stream, 0, packed.nbytes)
+            return _weight(stream, 0, packed.nbytes, name, code, packed, f"compressed {ratio:.3g} times")[0]
     except CheckpointError as error:
         return nothing(name, "array", code, str(error), file.path)
-    ratio = record.nbytes / max(record.packed_nbytes, 1)
-    return _weight(header, name, code, packed, f"compressed {ratio:.3g} times")
 
 
-def _weight(header: NpyHeader, name: str, code: str, file: ListedFile, note: str = "") -> WeightEntry:
-    strides = None
-    if header.is_fortran and not header.problem:
-        strides = unless_in_order(header.shape, contiguous(header.shape[::-1])[::-1])
-    source = FileSource(header.shape, header.dtype, file, header.first, strides, header.is_swapped)
-    said = [note, "other byte order" if header.is_swapped else ""]
-    said += ["Fortran order"] if header.is_fortran and len(header.shape) > 1 else []
-    note = ", ".join(filter(None, said))
-    # NumPy refuses a pickle as well.
-    code = "" if header.dtype == "object" else code
-    return weight_in(source, name, code, kind="array", nbytes=header.nbytes, note=note, problem=header.problem)
-
-
-def _header(there: Reader, start: int, nbytes: int) -> NpyHeader:
-    """Return the header of an array, parsed by NumPy; CheckpointError if malformed."""
+def _weight(
+    there: Reader, start: int, nbytes: int, name: str, code: str, file: ListedFile, note: str = ""
+) -> tuple[WeightEntry, int]:
+    """Return an array by its header, which NumPy parses, and its end; CheckpointError if malformed."""
     data = there.read(start, min(nbytes, _MAX_HEADER_NBYTES + 12)).tobytes()
     if not data.startswith(_MAGIC):
         raise CheckpointError(_NO_NPY)
@@ -150,30 +121,30 @@ def _header(there: Reader, start: int, nbytes: int) -> NpyHeader:
     shape = tuple(map(int, shape))
     if math.prod(size for size in shape if size) * max(dtype.itemsize, 1) > _MAX_NBYTES or min(shape, default=0) < 0:
         raise CheckpointError("its shape is too large for any memory")
-    name, problem = _dtype_of(dtype)
+    dtype_name, problem = _dtype_of(dtype)
     left = nbytes - stream.tell()
     # Nothing tells the length of a pickle.
     needed = left if dtype.hasobject else math.prod(shape) * dtype.itemsize
     if needed > left:
-        said = f"{cut(str(shape), MAX_SHOWN)} of {shown_name(name)} needs {needed:,} bytes"
+        said = f"{cut(str(shape), MAX_SHOWN)} of {shown_name(dtype_name)} needs {needed:,} bytes"
         raise CheckpointError(f"its shape {said}, and {left:,} follow its header")
-    is_swapped = not problem and not dtype.isnative
-    return NpyHeader(shape, name, is_swapped, is_fortran, start + stream.tell(), needed, problem)
+    first, is_swapped = start + stream.tell(), not problem and not dtype.isnative
+    strides = unless_in_order(shape, contiguous(shape[::-1])[::-1]) if is_fortran and not problem else None
+    source = FileSource(shape, dtype_name, file, first, strides, is_swapped)
+    notes = [note, "other byte order" * is_swapped, "Fortran order" * (is_fortran and len(shape) > 1)]
+    made = weight_in(
+        source, name, "" if dtype.hasobject else code, kind="array", nbytes=needed,
+        note=", ".join(filter(None, notes)), problem=problem,
+    )  # fmt: skip
+    return made, first + needed
 
 
 def _dtype_of(dtype: np.dtype[Any]) -> tuple[str, str]:
     """Return the name of a dtype, and the reason why its values are not read."""
-    if dtype.fields is not None or dtype.subdtype is not None:
-        return "structured", "its elements are structures of several fields"
     if dtype.name in KNOWN and stored_dtype(dtype.name).itemsize == dtype.itemsize:
         return dtype.name, ""
-    if dtype.kind == "V":
-        name = f"V{dtype.itemsize}"
-        cure = "; view them as what they are" if name in _PERHAPS else ""
-        return name, f"its elements are {_PERHAPS.get(name, f'{dtype.itemsize}-byte voids')}{cure}"
-    if dtype.kind in _KINDS:
-        return "object" if dtype.kind == "O" else dtype.str, f"its elements are {_KINDS[dtype.kind]}"
-    return dtype.name, f"its elements are of {dtype.name}, which not every machine has"
+    name = "structured" if dtype.fields is not None else dtype.str if dtype.kind in "SUMmV" else dtype.name
+    return name, f"its elements are {_KINDS.get(dtype.kind, f'of {dtype.name}, which not every machine has')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +160,10 @@ class Deflated(ListedFile):
 
     @property
     def nbytes(self) -> int:
-        """The size of the member."""
         return self.inflated_nbytes
 
     @property
     def is_stream(self) -> bool:
-        """Return True."""
         return True
 
     def extent(self, offset: int, nbytes: int) -> Extent:

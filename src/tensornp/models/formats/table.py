@@ -6,14 +6,16 @@ From the rows derive which file is read by what, which names are completed and s
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tensornp.errors import CheckpointError
+from tensornp.models.files.address import Address, Place
+from tensornp.models.files.source_file import ListedFile, SourceFile
 
 if TYPE_CHECKING:
-    from tensornp.models.files.source_file import ListedFile
     from tensornp.models.formats.contents import Contents
 
 SAFETENSORS = ".safetensors"
@@ -83,6 +85,15 @@ FORMATS = (
     ),
 )  # fmt: skip
 """In this order a file is tried."""
+
+
+def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
+    """Return a context with the file at a path, or the first bytes at an address."""
+    if not isinstance(path, Address):
+        return nullcontext(SourceFile.at(path))
+    from tensornp.models.files.remote_file import RemoteFile
+
+    return RemoteFile.listed(path, nbytes)
 
 
 def read_contents(file: ListedFile) -> tuple[Format, Contents]:

@@ -5,7 +5,6 @@ A pickle is read and not run, and no value of a tensor is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -14,9 +13,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry, inner_text, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, inner_text, noted, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.repeated import NotListed
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import (
@@ -35,12 +33,10 @@ from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
 from tensornp.models.quantization.codecs import quantized
-from tensornp.models.reading.take import AS_STORED, LazySigns
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 100_000
 _MAX_SAID_IMPORTS = 100
-_MAX_ORDER_NBYTES = 8
 _PIECE_NBYTES = 2**18
 """Bytes of a pickle that are read first, since a legacy file does not tell its length."""
 _FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
@@ -48,30 +44,23 @@ _FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
 
 
 class TorchZip(NamedTuple):
-    """The pickle and the storages of a zip.
-
-    `is_swapped` tells the other byte order, and `num_constants` counts the tensors in constants of TorchScript.
-    """
+    """The pickle and the storages of a zip; elements in the other byte order are `is_swapped`."""
 
     found: Pickled
     storages: dict[str, Record]
     is_swapped: bool
-    num_constants: int
+    has_constants: bool
 
 
-def read_torch_zip(source: ByteRange, max_nbytes: int = MAX_NBYTES) -> TorchZip:
+def torch_zip_of(source: ByteRange, max_nbytes: int, members: dict[str, Record] | None = None) -> TorchZip:
     """Return the contents of a zip of `torch.save`, whose directory and pickle may have `max_nbytes` each.
 
-    Raises
-    ------
-    CheckpointError
-        If it is not such a zip, or is damaged.
+    CheckpointError if it is not such a zip, or is damaged.
     """
-    return _torch_zip_of(source, records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES)), max_nbytes)
-
-
-def _torch_zip_of(source: ByteRange, members: dict[str, Record], max_nbytes: int = MAX_NBYTES) -> TorchZip:
-    records = {name: _uncompressed(one) for name, one in members.items()}
+    records = members if members is not None else records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES))
+    for name, one in records.items():
+        if one.packed_nbytes is not None and not one.problem:
+            records[name] = one._replace(problem="is compressed")
     pickles = [name for name in records if name.rpartition("/")[2] == "data.pkl"]
     if len(pickles) != 1:
         raise CheckpointError(f"{source.said} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
@@ -80,29 +69,15 @@ def _torch_zip_of(source: ByteRange, members: dict[str, Record], max_nbytes: int
     if problem:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl {problem}")
     found = read_torch_pickle(read_bytes(source, place.offset, place.nbytes), source.said)
-    is_swapped, why = _order_of(source, records.get(f"{prefix}byteorder"))
-    if why:
-        records = {name: one._replace(problem=one.problem or why) for name, one in records.items()}
+    # Before torch 2.1, all files were little-endian.
+    order, told = records.get(f"{prefix}byteorder"), b"little"
+    if order is not None:
+        told = read_bytes(source, order.offset, min(order.nbytes, 8)) if not order.problem else b""
     there = f"{prefix}data/"
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
-    constants = (name.removeprefix(f"{prefix}constants/") for name in records)
-    return TorchZip(found, storages, is_swapped, sum(name.isdecimal() for name in constants))
-
-
-def _order_of(source: ByteRange, order: Record | None) -> tuple[bool, str]:
-    """Return whether elements are byte-swapped, and a problem if that is not clear."""
-    if order is None:
-        # Before torch 2.1, all files were little-endian.
-        return False, ""
-    if order.problem:
-        return False, f"may have its bytes in any order, since what tells it {order.problem}"
-    told = read_bytes(source, order.offset, min(order.nbytes, _MAX_ORDER_NBYTES))
-    return told == b"big", "" if told in (b"big", b"little") else "has its bytes in an order that is not known"
-
-
-def _uncompressed(record: Record) -> Record:
-    is_compressed = record.packed_nbytes is not None and not record.problem
-    return record._replace(problem="is compressed") if is_compressed else record
+    if told not in (b"big", b"little"):
+        storages = {key: one._replace(problem="has its bytes in an unknown order") for key, one in storages.items()}
+    return TorchZip(found, storages, told == b"big", f"{prefix}constants/0" in records)
 
 
 def why_unread(tensor: PickledTensor, record: Record | None) -> str:
@@ -124,11 +99,10 @@ def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
         # torch would take it for a tar or a pickle.
         raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
     with file.opened() as there:
-        archive = _torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
+        archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), MAX_NBYTES, members)
     contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
-    if archive.num_constants:
-        said = f"{counted(archive.num_constants, 'tensor')} that TorchScript holds as constants"
-        contents.problems.append(NotListed(f"{said} {'is' if archive.num_constants == 1 else 'are'} not listed"))
+    if archive.has_constants:
+        contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
     return contents
 
 
@@ -190,10 +164,8 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
         problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
     leaves = Leaves(found.root)
     left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
-    paths: list[Path] = []
+    listed: list[tuple[Path, str, Any]] = []
     names: list[str] = []
-    brackets: list[str] = []
-    values: list[Any] = []
     num_said = 0
     for path, value in leaves:
         num_said += type(value) is not PickledTensor
@@ -203,15 +175,13 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
             if left < 0:
                 problems.append(NotListed("its names are too long, and only the first are listed"))
                 break
-            paths.append(path)
+            listed.append((path, bracket, value))
             names.append(name or "tensor")
-            brackets.append(bracket)
-            values.append(value)
     problems += map(NotListed, leaves.problems())
     entries: list[WeightEntry] = []
     besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)
-    for path, name, bracket, value in zip(paths, unique_names(names), brackets, values, strict=True):
+    for (path, bracket, value), name in zip(listed, unique_names(names), strict=True):
         if type(value) is PickledTensor:
             code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
             if wanted:
@@ -234,19 +204,16 @@ class _Storages(NamedTuple):
     wanted: tuple[str, ...]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
-        """Return the entry of one tensor."""
         laid = partial(self._laid, name, code)
         if not tensor.dtype:
             made = nothing(name, "", code, tensor.problem, self.file.path)
         elif tensor.storage is None:
-            made = _wrapper(name, tensor, code, tuple(map(laid, _stored(tensor))), self.file.path)
+            made = self._wrapper(name, tensor, code)
         elif tensor.quantizer is not None and tensor.is_sound:
             made = quantized(laid(tensor), tensor.quantizer, laid)
         else:
             made = laid(tensor)
-        kind = "parameter" if tensor.is_parameter else "tensor"
-        is_said = made.kind == kind and not self.wanted
-        return made if is_said else made._with_(kind=kind, wanted_imports=self.wanted)
+        return made._with_(kind="parameter" if tensor.is_parameter else "tensor", wanted_imports=self.wanted)
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         """Return the entry of the elements that a tensor shows of its storage."""
@@ -259,35 +226,30 @@ class _Storages(NamedTuple):
             tensor.shape, tensor.dtype, self.file,
             (record.offset if record is not None else 0) + tensor.offset * itemsize,
             unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self.is_swapped,
-            () if tensor.lazy == AS_STORED else (LazySigns(tensor.dtype, tensor.lazy),),
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
         made = weight_in(source, name, code, problem=problem, nbytes=None if tensor.is_sound else 0)
-        said = [tensor.class_name] if tensor.class_name else []
-        said += ["other byte order"] if self.is_swapped and not problem else []
         if not problem and tensor.storage_nbytes > made.nbytes:
-            said.append(part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
-        return made._with_(note=", ".join(said)) if said else made
+            made = noted(made, part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
+        made = noted(made, "other byte order") if self.is_swapped and not problem else made
+        return noted(made, tensor.class_name) if tensor.class_name else made
 
-
-def _stored(tensor: PickledTensor) -> Iterator[PickledTensor]:
-    """Yield the tensors with a storage that a tensor without one consists of, each once."""
-    met, waiting = set[int](), [tensor]
-    while waiting:
-        one = waiting.pop()
-        if id(one) not in met:
+    def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
+        """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
+        parts, met, waiting = list[WeightEntry](), set[int](), [tensor]
+        while waiting:
+            one = waiting.pop()
+            if id(one) in met:
+                continue
             met.add(id(one))
             if one.storage is None:
                 waiting += [inner for _, inner in reversed(one.inner)]
             elif one.dtype:
-                yield one
-
-
-def _wrapper(name: str, tensor: PickledTensor, code: str, parts: tuple[WeightEntry, ...], path: str) -> WeightEntry:
-    """Return a weight that its class computes from `parts`, such as those of torchao."""
-    # Two attributes can be one tensor.
-    nbytes = sum({part.extents: part.nbytes for part in parts}.values())
-    inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]
-    note = inner_text(tensor.class_name, inner) if tensor.class_name != DTENSOR else DTENSOR
-    source = NoSource(path, identity=(path, id(tensor)), consists_of=parts)
-    return WeightEntry(name, "tensor", tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem)
+                parts.append(self._laid(name, code, one))
+        # Two attributes can be one tensor.
+        nbytes = sum({part.extents: part.nbytes for part in parts}.values())
+        inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]
+        note = inner_text(tensor.class_name, inner) if tensor.class_name != DTENSOR else DTENSOR
+        path = self.file.path
+        source = NoSource(path, identity=(path, id(tensor)), consists_of=tuple(parts))
+        return WeightEntry(name, "tensor", tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem)

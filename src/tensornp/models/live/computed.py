@@ -24,8 +24,8 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
+from tensornp.models.entries.in_memory import weight_of
 from tensornp.models.entries.source import NoSource, Requested
-from tensornp.models.entries.tensor import weight_of
 from tensornp.models.names.quoted import shown_name
 
 _LISTS = "parametrizations"
@@ -43,7 +43,7 @@ def _kernel_shape(own: Mapping[str, Any]) -> tuple[int, ...]:
 
 _PACKED: dict[str, tuple[Callable[[Mapping[str, Any]], tuple[int, ...]], str]] = {
     "linear.Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
-    "conv._ConvNd": (_kernel_shape, ""),
+    "conv._ConvNd": (_kernel_shape, "weight"),
     "embedding_ops.Embedding": (
         lambda own: (own["num_embeddings"], own["embedding_dim"]),
         "_packed_params._packed_weight",
@@ -63,10 +63,6 @@ class OffloadMap(NamedTuple):
     number: int | None
     reaches_below: bool
     prefix: str = ""
-
-    def below(self, name: str) -> OffloadMap:
-        """Return the same map for a submodule."""
-        return self._replace(prefix=f"{self.prefix}{name}.")
 
     def weight(self, live: WeightEntry, name: str) -> WeightEntry:
         """Return the offloaded weight that a parameter on the meta device stands for."""
@@ -94,37 +90,25 @@ def _hook_of(module: Any, number: int | None) -> Any:
     return hook if number is None else hook.hooks[number]
 
 
-def is_packed(module: Any) -> bool:
-    """Return whether a module keeps its weights in a packed object of torch."""
-    return _packed_class(type(module)) is not None
+def packed_class(module: Any) -> str:
+    """Return the class of a module that keeps its weights in a packed object of torch, or ``""``."""
+    names = (f"{one.__module__}.{one.__name__}" for one in type(module).__mro__)
+    return next((one for name in names if (one := name.removeprefix("torch.ao.nn.quantized.modules.")) in _PACKED), "")
 
 
 def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the weights that a module unpacks or computes; nothing is computed."""
-    if is_packed(module):
-        yield from _packed(module, code)
+    if packed := packed_class(module):
+        own = object.__getattribute__(module, "__dict__")
+        shape_of, saved_as = _PACKED[packed]
+        shape, inner = shape_of(own), own["_modules"].get("_packed_params")
+        dtype = name_of(inner.dtype) if inner is not None else "qint8"
+        nbytes = math.prod(shape) * _BITS.get(dtype, 8) // 8
+        row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), f"{code}.weight()", "packed")
+        row = row._with_(_saved_as=(saved_as,))
+        yield _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
     for name, parametrization in _parametrizations(module):
         yield _parametrized(name, parametrization, module, code)
-
-
-def _packed_class(cls: type) -> str | None:
-    names = (f"{one.__module__}.{one.__name__}".removeprefix("torch.ao.nn.quantized.modules.") for one in cls.__mro__)
-    return next((name for name in names if name in _PACKED), None)
-
-
-def _packed(module: Any, code: str) -> Iterator[WeightEntry]:
-    name, own = _packed_class(type(module)) or "", object.__getattribute__(module, "__dict__")
-    shape_of, saved_as = _PACKED[name]
-    shape = shape_of(own)
-    inner = own["_modules"].get("_packed_params")
-    dtype = name_of(inner.dtype) if inner is not None else "qint8"
-    nbytes = math.prod(shape) * _BITS.get(dtype, 8) // 8
-    row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), f"{code}.weight()", "packed")
-    row = row._with_(_saved_as=(saved_as,) if saved_as else ())
-    yield _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
-    if not name.endswith("Embedding"):
-        row = WeightEntry("bias", COMPUTED, None, "float32", 0, NoSource(), f"{code}.bias()", "packed, if there is one")
-        yield _on_request(row, module, code, methodcaller("bias"), requires_grad=False, location="cpu")
 
 
 def _parametrizations(module: Any) -> Iterator[tuple[str, Any]]:
@@ -139,8 +123,19 @@ def _parametrizations(module: Any) -> Iterator[tuple[str, Any]]:
 
 def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> WeightEntry:
     """Return a weight that is computed on request from copies of its originals."""
-    originals = {key: weight_of("", "", one, "") for key, one in _originals(parametrization)}
-    shape, dtype = _shape_of(parametrization, originals)
+    held = getattr(parametrization, "__dict__", None) or {}
+    originals = {
+        key: weight_of("", "", one, "")
+        for table in ("_parameters", "_buffers")
+        for key, one in members_of(held.get(table))
+        if is_tensor(one)
+    }
+    # torch checks that both stay the same, but a `right_inverse` may give an original of any shape.
+    steps = (step for _, step in members_of(held.get("_modules")))
+    others = [step for step in steps if type(step).__module__ != "torch.nn.utils.parametrizations"]
+    is_kept = not others or not (held.get("unsafe") or any(hasattr(type(step), "right_inverse") for step in others))
+    original = originals.get("original1") or originals.get("original") if is_kept else None
+    shape, dtype = (original.shape, original.dtype) if original is not None else (None, "")
     location = next((one.location for one in originals.values()), "")
     problem = "what it is computed from is on the meta device" if location == META else ""
     if any(one.problem == IN_PARTS for one in originals.values()):
@@ -152,35 +147,16 @@ def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> 
                        requires_grad=None, location=location)  # fmt: skip
 
 
-def _originals(parametrization: Any) -> Iterator[tuple[str, Any]]:
-    held = getattr(parametrization, "__dict__", None) or {}
-    for table in ("_parameters", "_buffers"):
-        yield from ((name, one) for name, one in members_of(held.get(table)) if is_tensor(one))
-
-
-def _shape_of(parametrization: Any, originals: Mapping[str, WeightEntry]) -> tuple[tuple[int, ...] | None, str]:
-    """Return shape and dtype of a computed weight, None and "" if the original may have others.
-
-    torch checks that a parametrization keeps both, but a `right_inverse` may give an original of any shape.
-    """
-    held = getattr(parametrization, "__dict__", None) or {}
-    for _, step in members_of(held.get("_modules")):
-        is_own = type(step).__module__ == "torch.nn.utils.parametrizations"
-        if not is_own and (held.get("unsafe") is not False or hasattr(type(step), "right_inverse")):
-            return None, ""
-    original = originals.get("original1") or originals.get("original")
-    return (original.shape, original.dtype) if original is not None else (None, "")
-
-
 @outside_modes
 def _computed(parametrization: Any) -> Any:
     """Return the output of a copied parametrization; restores torch's random state."""
     if parametrization is None:
         return None
-    for one in (*parametrization.parameters(), *parametrization.buffers()):
+    tensors = (*parametrization.parameters(), *parametrization.buffers())
+    for one in tensors:
         # A copy of freed memory would end the process.
         check_parts(one)
-    devices = {one.device.index for _, one in _originals(parametrization) if one.device.type == "cuda"}
+    devices = {one.device.index for one in tensors if one.device.type == "cuda"}
     with with_overrides(), torch.random.fork_rng(devices=sorted(devices)):
         try:
             made = copy.deepcopy(parametrization)
@@ -195,7 +171,6 @@ def _on_request(
     location: str, identity: object = None,
 ) -> WeightEntry:  # fmt: skip
     """Return a row with values that `make` computes of the module, which the expression `holder` reaches."""
-    row = row._with_(_source=NoSource())
 
     def again(found: Any) -> WeightEntry | None:
         if not is_module(found):
@@ -205,6 +180,8 @@ def _on_request(
     source = Requested(
         lambda: _made(row, module, make), location, requires_grad, identity=identity, holder=holder, again=again
     )
+    # Nothing here may hold the tensor of the row.
+    row = row._with_(_source=NoSource())
     return row._with_(_source=source)
 
 

@@ -32,10 +32,7 @@ def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str])
 def gradients_of(
     entries: Iterable[WeightEntry], unguarded: Unguarded, goes_on: Callable[[], bool] = lambda: True
 ) -> Mapping[str, Gradient]:
-    """Return the gradients that there are, by the names of their weights.
-
-    `unguarded` tells whether some were left out; of what is no ordinary tensor, none is looked at.
-    """
+    """Return the gradients of ordinary tensors by name; `unguarded` tells whether some were left out."""
     found: dict[str, Gradient] = {}
     for entry in entries:
         if not is_of_torch(entry.tensor) or not entry.requires_grad or not goes_on():

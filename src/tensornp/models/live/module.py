@@ -9,92 +9,62 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, is_tensor
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.members import registered, registered_names, unregistered
 from tensornp.core.tensor.containers import leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import META, WeightEntry, noted, nothing
-from tensornp.models.entries.repeated import NotListed
-from tensornp.models.entries.tensor import TensorSource, weight_of
+from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.in_memory import TensorSource, weight_of
 from tensornp.models.formats.contents import Contents
-from tensornp.models.live.computed import OffloadMap, computed_weights, is_packed, offload_maps
+from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps, packed_class
 from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 from tensornp.models.names.quoted import shown_name, shown_names, unique_names
 
 MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
+MAX_HELD = 10_000
+"""Values of one attribute that are looked at."""
 _COMPILED = "_orig_mod"
 """The name under which `torch.compile` keeps a module; it is not shown, and stays in the expression."""
-_PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+_PARALLEL = frozenset(map(id, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)))
+_CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
 
 
 class _Place(NamedTuple):
-    """The place of a module: the displayed names and the path.
-
-    `offloaded` are the maps of accelerate's hooks on the module and above that have its weights.
-    """
+    """The displayed names and the path of a module, and the hooks of accelerate that have its weights."""
 
     names: tuple[str, ...]
     path: Path
     offloaded: tuple[OffloadMap, ...] = ()
 
-    @property
-    def code(self) -> str:
-        """The expression of the module."""
-        return expression_of(self.path)
+    def shown(self, *names: str) -> str:
+        return ".".join((*self.names, *names))
 
 
 @outside_modes
 def contents_of_module(module: torch.nn.Module, expression: str) -> Contents:
-    """Return the weights of a module, the problems, and each module's class by name.
-
-    No code of the user runs.
-    """
-    walk = _Walk(module)
+    """Return the weights of a module, the problems, and the classes by name; runs no code of the user."""
+    walk = _Walk()
     found = walk.without_registered(list(walk.entries(module, _Place((), (None, expression)))))
     names = unique_names([entry.name for entry in found])
     entries = [one if one.name == name else one._with_(name=name) for one, name in zip(found, names, strict=True)]
-    return Contents(entries, {}, list(_problems(walk, entries)), is_of_module=True, classes=walk.classes)
-
-
-def _problems(walk: _Walk, entries: list[WeightEntry]) -> Iterator[str]:
-    if num_skipped := walk.num_skipped:
-        yield (
-            f"weights of shared modules have more than {MAX_REPEATED:,} further names; {num_skipped:,} "
-            "places of shared modules are not listed"
-        )
-    if walk.cut:
-        yield NotListed(
-            f"a list or a dictionary of a module has more than {MAX_HELD:,} values, and is only read in part"
-        )
-    if num_hidden := walk.num_hidden(entries):
-        said = "a module that is an attribute, or lies in a plain list or dictionary, is"
-        many = f"{num_hidden:,} modules that are attributes, or lie in plain lists or dictionaries, are"
-        yield NotListed(f"{said if num_hidden == 1 else many} not registered, and not listed")
-    if walk.packed:
-        are, of_it = ("is an object", "it") if len(walk.packed) == 1 else ("are objects", "them")
-        said = f"{are} of torch that may hold packed weights; nothing of {of_it} is listed"
-        yield NotListed(f"{shown_names([*walk.packed.values()])} {said}")
-    yield from map(NotListed, walk.broken)
+    return Contents(entries, {}, list(walk.problems(module, entries)), is_of_module=True, classes=walk.classes)
 
 
 class _Walk:
     """One walk through a module, depth first and without recursion."""
 
-    def __init__(self, root: Any) -> None:
-        self.num_skipped = 0
-        self.cut: set[str] = set()
+    def __init__(self) -> None:
         self.classes: dict[str, str] = {}
-        self.broken: list[str] = []
-        self._root = root
+        self._num_skipped = self._num_repeated = 0
+        self._is_cut = False
+        self._broken: list[str] = []
         self._loose: set[int] = set()
-        self._hidden: dict[int, Any] = {}
-        self.packed: dict[int, str] = {}
+        self._hidden: dict[int, tuple[str, Any]] = {}
         self._seen: set[int] = set()
-        self._num_repeated = 0
 
     def entries(self, module: Any, place: _Place) -> Iterator[WeightEntry]:
         """Yield each weight."""
@@ -111,49 +81,64 @@ class _Walk:
             if members and id(one) in self._seen:
                 self._num_repeated += len(members)
                 if self._num_repeated > MAX_REPEATED:
-                    self.num_skipped += 1
+                    self._num_skipped += 1
                     continue
             self._seen.add(id(one))
             above.add(id(one))
             # A wrapper has the name of its inner module, which counts.
-            self.classes[".".join(its_place.names)] = type(one).__name__
+            self.classes[its_place.shown()] = type(one).__name__
             stack.append((one, None))
+            code = expression_of(its_place.path)
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):
-                its_place = its_place._replace(offloaded=(*offload_maps(one, its_place.code), *its_place.offloaded))
+                its_place = its_place._replace(offloaded=(*offload_maps(one, code), *its_place.offloaded))
             yield from _own_entries(one, members, its_place)
-            if not is_packed(one):
+            if not packed_class(one):
                 yield from self._attributes(one, members, its_place)
                 stack.extend(reversed(list(self._below(one, members, its_place))))
-            yield from _computed_entries(one, its_place)
+            for entry in computed_weights(one, code):
+                saved_as = tuple(map(its_place.shown, entry._saved_as or ()))
+                yield entry._with_(name=its_place.shown(entry.name), _saved_as=saved_as)
 
     def _attributes(self, module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[WeightEntry]:
-        """Yield the tensors that the module has not registered; modules are noted."""
+        """Yield the tensors that the module has not registered; modules and packed objects are noted."""
         known = {id(child) for _, _, child, _ in members}
-        for step, names, brackets, value, has_code in attributes_of(module):
-            if value is None:
-                self.cut.add(".".join((*place.names, *names)))
-            elif is_module(value):
-                self._hidden[id(value)] = value
-            elif is_packed_object(value):
-                self.packed.setdefault(id(value), ".".join((*place.names, *names)))
-            elif id(value) not in known:
-                code = expression_of((place.path, step)) + brackets if has_code else ""
-                entry = weight_of(".".join((*place.names, *names)), "tensor", value, code)
-                entry = noted(entry._with_(_saved_as=None), "not registered")
-                if brackets:
-                    self._loose.add(id(entry._source))
-                yield entry
+        for step, child in unregistered(module):
+            found: Iterator[tuple[Any, Any]] = iter([((None, ""), child)])
+            is_container = id(type(child)) in _CONTAINERS
+            if is_container:
+                values: Iterable[Any] = child.values() if isinstance(child, dict) else child
+                if PLAIN_CLASSES.issuperset(map(id, map(type, list(values)))):
+                    # Most have numbers and texts alone.
+                    continue
+                found = leaves(child, (None, ""))
+            for path, value in islice(found, MAX_HELD):
+                steps = steps_below(path) if is_container and path is not None else []
+                name = place.shown(step.lstrip("."), *map(key_of, steps))
+                if is_module(value) or type(value) is torch.ScriptObject:
+                    # An object of a script may hold packed weights.
+                    self._hidden.setdefault(id(value), (name, value))
+                elif issubclass(type(value), torch.Tensor) and id(value) not in known:
+                    code = expression_of((place.path, step)) + "".join(map(bracket_of, steps))
+                    entry = weight_of(name, "tensor", value, code if is_writable(steps) else "")
+                    entry = noted(entry._with_(_saved_as=None), "not registered")
+                    if steps:
+                        self._loose.add(id(entry._source))
+                    yield entry
+            self._is_cut |= next(found, None) is not None
 
     def _below(self, module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[tuple[Any, _Place]]:
         """Yield the registered modules; others are noted."""
         for name, step, child, kind in members:
             if kind == "" and is_module(child):
-                names = place.names if _is_wrapped(module, name) else (*place.names, name)
-                offloaded = tuple(one.below(name) for one in place.offloaded if one.reaches_below)
-                yield child, _Place(names, (place.path, step), offloaded)
+                bases = type(module).__mro__
+                is_compiled = name == _COMPILED and any(cls.__name__ == "OptimizedModule" for cls in bases)
+                is_wrapped = is_compiled or (name == "module" and any(id(cls) in _PARALLEL for cls in bases))
+                above = (one for one in place.offloaded if one.reaches_below)
+                offloaded = tuple(one._replace(prefix=f"{one.prefix}{name}.") for one in above)
+                yield child, _Place(place.names if is_wrapped else (*place.names, name), (place.path, step), offloaded)
             elif kind == "" and child is not None:
-                where = shown_name(".".join((*place.names, name)))
-                self.broken.append(f"{where} is {an_instance(child)}, and no module; nothing of it is listed")
+                said = f"{shown_name(place.shown(name))} is {an_instance(child)}, and no module"
+                self._broken.append(f"{said}; nothing of it is listed")
 
     def without_registered(self, found: list[WeightEntry]) -> list[WeightEntry]:
         """Return the weights without those in lists and dictionaries listed elsewhere."""
@@ -162,11 +147,19 @@ class _Walk:
         listed = {id(one.tensor) for one in found if id(one._source) not in self._loose}
         return [one for one in found if id(one._source) not in self._loose or id(one.tensor) not in listed]
 
-    def num_hidden(self, entries: list[WeightEntry]) -> int:
-        """Return the number of unregistered modules with unlisted weights."""
-        left = [one for key, one in self._hidden.items() if key not in self._seen]
-        listed = {id(one.tensor) for one in entries} if left else set()
-        return sum(hides_weights(one, self._root, listed) for one in left)
+    def problems(self, root: Any, entries: list[WeightEntry]) -> Iterator[str]:
+        if self._num_skipped:
+            said = f"weights of shared modules have more than {MAX_REPEATED:,} further names"
+            yield f"{said}; {self._num_skipped:,} places of shared modules are not listed"
+        if self._is_cut:
+            yield NotListed(f"a list or dictionary of a module has more than {MAX_HELD:,} values, and is read in part")
+        listed = {id(one.tensor) for one in entries} if self._hidden else set()
+        left = [(name, one) for key, (name, one) in self._hidden.items() if key not in self._seen]
+        hidden = [name for name, one in left if not is_module(one) or _hides_weights(one, root, listed)]
+        if hidden:
+            are = "is" if len(hidden) == 1 else "are"
+            yield NotListed(f"{shown_names(hidden)} {are} not registered, and what they hold is not listed")
+        yield from map(NotListed, self._broken)
 
 
 def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> Iterator[WeightEntry]:
@@ -174,12 +167,11 @@ def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> 
     for name, step, child, kind in members:
         if kind == "":
             continue
-        shown = ".".join((*place.names, name))
         code = expression_of((place.path, step))
         if child is None:
-            yield nothing(shown, kind, code, "it is registered as None")
+            yield nothing(place.shown(name), kind, code, "it is registered as None")
             continue
-        entry = weight_of(shown, kind, child, code)
+        entry = weight_of(place.shown(name), kind, child, code)
         if place.offloaded and entry.location == META:
             entry = place.offloaded[0].weight(entry, name)
         if kind == "buffer" and name in passing:
@@ -187,88 +179,7 @@ def _own_entries(module: Any, members: list[tuple[Any, ...]], place: _Place) -> 
         yield entry
 
 
-def _computed_entries(module: Any, place: _Place) -> Iterator[WeightEntry]:
-    """Yield the weights that the module unpacks or computes on request."""
-    for entry in computed_weights(module, place.code):
-        saved_as = tuple(".".join((*place.names, name)) for name in entry._saved_as or ())
-        yield entry._with_(name=".".join((*place.names, entry.name)), _saved_as=saved_as)
-
-
-def _is_wrapped(module: Any, name: str) -> bool:
-    """Return whether a module stands for the one that it holds by that name."""
-    if name == _COMPILED:
-        return any(cls.__name__ == "OptimizedModule" for cls in type(module).__mro__)
-    return name == "module" and any(issubclass(type(module), cls) for cls in _PARALLEL)
-
-
-def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
-    """Return the parameters in the order of `model.parameters()`, each once.
-
-    A parameter has its first name. The result is None for None; other objects raise BadRequestError.
-    """
-    if model is None:
-        return None
-    if not is_module(model):
-        raise BadRequestError(f"model is the module whose parameters are optimized, not {an_instance(model)}")
-    found: dict[int, WeightEntry] = {}
-    for entry in contents_of_module(model, "model").entries:
-        if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
-            found.setdefault(id(entry.tensor), entry)
-    return list(found.values())
-
-
-MAX_HELD = 10_000
-"""Values of one attribute that are looked at."""
-_CONTAINERS = frozenset(map(id, (list, tuple, dict, OrderedDict)))
-
-
-class Attribute(NamedTuple):
-    """A tensor, module or packed object in an attribute, and the steps to it.
-
-    `value` is None if a list or a dictionary has more values than are read. A member of a set has no expression.
-    """
-
-    step: Any
-    names: tuple[str, ...]
-    brackets: str
-    value: Any
-    has_code: bool = True
-
-
-def attributes_of(module: Any) -> Iterator[Attribute]:
-    """Yield tensors, modules and packed objects in the attributes of a module."""
-    for step, child in unregistered(module):
-        name = step.lstrip(".")
-        if _is_meant(child):
-            yield Attribute(step, (name,), "", child)
-        elif id(type(child)) in _CONTAINERS and not _is_plain(child):
-            found = leaves(child, (None, ""))
-            for path, leaf in islice(found, MAX_HELD):
-                if path is not None and _is_meant(leaf):
-                    steps = steps_below(path)
-                    yield Attribute(
-                        step, (name, *map(key_of, steps)), "".join(map(bracket_of, steps)), leaf, is_writable(steps)
-                    )
-            if next(found, None) is not None:
-                yield Attribute(step, (name,), "", None)
-
-
-def _is_meant(value: Any) -> bool:
-    return is_packed_object(value) or issubclass(type(value), torch.Tensor) or issubclass(type(value), torch.nn.Module)
-
-
-def is_packed_object(value: Any) -> bool:
-    """Return whether a value may hold packed weights; a scripted module does not."""
-    return type(value) is torch.ScriptObject
-
-
-def _is_plain(container: Any) -> bool:
-    """Return whether a container has numbers and texts alone, as most attributes do."""
-    values: Iterable[Any] = container.values() if isinstance(container, dict) else container
-    return PLAIN_CLASSES.issuperset(map(id, map(type, list(values))))
-
-
-def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
+def _hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
     """Return whether a module has unlisted weights and does not contain `root`."""
     waiting, seen, hides_any = [module], {id(module)}, False
     while waiting:
@@ -278,9 +189,20 @@ def hides_weights(module: Any, root: Any, listed: set[int]) -> bool:
         for _, child, kind in registered(one):
             if kind != "":
                 hides_any = hides_any or id(child) not in listed
-            elif issubclass(type(child), torch.nn.Module) and id(child) not in seen:
+            elif is_module(child) and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
-        held = (found.value for found in attributes_of(one))
-        hides_any = hides_any or any(is_tensor(own) and id(own) not in listed for own in held)
     return hides_any
+
+
+def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
+    """Return the parameters in the order of `model.parameters()`, each once; None for None."""
+    if model is None:
+        return None
+    if not is_module(model):
+        raise BadRequestError(f"model must be the module whose parameters are optimized, got {an_instance(model)}")
+    found: dict[int, WeightEntry] = {}
+    for entry in contents_of_module(model, "model").entries:
+        if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
+            found.setdefault(id(entry.tensor), entry)
+    return list(found.values())

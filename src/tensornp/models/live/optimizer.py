@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -11,16 +11,14 @@ import torch
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.containers import items_of, leaves
 from tensornp.core.tensor.paths import is_plain_value
-from tensornp.models.entries.entry import WeightEntry, nothing
-from tensornp.models.entries.repeated import NotListed
-from tensornp.models.entries.tensor import weight_of
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
+from tensornp.models.entries.in_memory import weight_of
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.live.module import parameters_of
 from tensornp.models.live.steps import (
     MAX_LEAVES,
     Unlisted,
     bracket_of,
-    is_walked,
     is_writable,
     joined,
     key_of,
@@ -60,39 +58,46 @@ def contents_of_optimizer(
     by_object: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
     if not by_object and not all(map(told_names, groups)):
         by_object = names_of(optimizer)
-    number, is_of_all = -1, issubclass(type(optimizer), torch.optim.LBFGS)
+    number, known, is_of_all = -1, set[int](), issubclass(type(optimizer), torch.optim.LBFGS)
     for i, group in enumerate(groups):
         listing.add_options(group, i, f"{expression}.{GROUPS}[{i}]")
         told = told_names(group)
         for j, parameter in enumerate(params_of(group)):
             number += 1
+            known.add(id(parameter))
             listing.unlisted.is_listed(parameter)
-            place = f"{GROUPS}[{i}].params[{j}]"
-            name = told.get(j) or by_object.get(id(parameter)) or place
+            name = told.get(j) or by_object.get(id(parameter)) or f"{GROUPS}[{i}].params[{j}]"
             code = f"{expression}.{STATE}[{expression}.{GROUPS}[{i}]['params'][{j}]]"
             # Not by `[]`, which would give it a state; a parameter is its key by identity.
             held = dict.get(state, parameter) if isinstance(state, dict) else None
             is_empty = held is None or (issubclass(type(held), dict) and not held)
             why = "no state yet" if is_empty else "its state has no tensor"
             why = "the first parameter has the state of all" if is_of_all and number and is_empty else why
-            device = weight_of("", "", parameter, "").location
-            listing.add_state({} if is_empty else held, name, code, number, why, device)
-    known = {id(one) for group in groups for one in params_of(group)}
-    if isinstance(state, dict):
-        listing.add_others(((key, held) for key, held in items_of(state) if id(key) not in known), expression)
-    else:
+            saved = f"{STATE}.{number}"
+            if not listing.add({} if is_empty else held, f"{STATE}.{name}", code, saved, saved):
+                device = weight_of("", "", parameter, "").location
+                pending = nothing(f"{STATE}.{name}", STATE, code, why, device, is_pending=True)
+                listing.found.append(pending._with_(_saved_as=(saved,)))
+    if not isinstance(state, dict):
         listing.unlisted.note(STATE, state)
+    for key, held in items_of(state) if isinstance(state, dict) else ():
+        if id(key) not in known:
+            name = f"{STATE}.{key_of((key,))}"
+            listing.add(held, name, _code_of(f"{expression}.{STATE}", key), name, "")
     hidden = [] if _keeps_states(attributes) else [NotListed(_HIDDEN)]
-    return listing.contents(hidden)
+    names = unique_names([entry.name for entry in listing.found])
+    entries = [entry._with_(name=name) for entry, name in zip(listing.found, names, strict=True)]
+    for entry in entries:
+        listing.unlisted.is_listed(entry.tensor)
+    return Contents(entries, listing.metadata, [*hidden, *listing.unlisted.problems()])
 
 
 class _Listing:
     """The weights of an optimizer, and its plain values."""
 
     def __init__(self) -> None:
-        self.unlisted = Unlisted()
-        self._found: list[WeightEntry] = []
-        self._metadata = Beside()
+        self.unlisted, self.metadata = Unlisted(), Beside()
+        self.found: list[WeightEntry] = []
 
     def add_options(self, group: dict[str, Any], number: int, code: str) -> None:
         """List the options of a group: a learning rate may be a tensor."""
@@ -101,50 +106,29 @@ class _Listing:
             place = f"{GROUPS}[{number}].{called}"
             is_row = type(value) in (tuple, list) and 0 < len(value) <= _MAX_IN_ROW and all(map(is_plain_value, value))
             if is_row and called not in (PARAMS, NAMES):
-                self._metadata[place] = value
+                self.metadata[place] = value
             elif called not in (PARAMS, NAMES):
-                self._add(value, f"{GROUPS}.{number}.{called}", _code_of(code, key), place)
+                self.add(value, f"{GROUPS}.{number}.{called}", _code_of(code, key), place)
 
-    def add_state(self, held: Any, name: str, code: str, number: int, why: str, device: str) -> None:
-        """List the state of a parameter; it is pending without tensors, for the reason `why`."""
-        saved = f"{STATE}.{number}"
-        if not self._add(held, f"{STATE}.{name}", code, saved, saved):
-            entry = nothing(f"{STATE}.{name}", STATE, code, why, device, is_pending=True)
-            self._found.append(entry._with_(_saved_as=(saved,)))
-
-    def add_others(self, pairs: Iterable[tuple[Any, Any]], expression: str) -> None:
-        """List the states of objects that are not parameters of a group."""
-        for key, held in pairs:
-            name = f"{STATE}.{key_of((key,))}"
-            self._add(held, name, _code_of(f"{expression}.{STATE}", key), name, "")
-
-    def _add(self, held: Any, name: str, code: str, plain: str, saved: str | None = None) -> bool:
+    def add(self, held: Any, name: str, code: str, plain: str, saved: str | None = None) -> bool:
         """List an object, and return whether it has tensors; those of a state are `saved` by another name."""
         has_tensors = False
         for path, leaf in islice(leaves(held, (None, "")), MAX_LEAVES):
             keys = steps_below(path) if path is not None else []
             tail, value = "".join(f".{key_of(key)}" for key in keys), plain_of(leaf)
             if is_plain_value(value):
-                if len(self._metadata) < _MAX_SAID:
-                    self._metadata[plain + tail] = value
+                if len(self.metadata) < _MAX_SAID:
+                    self.metadata[plain + tail] = value
                 continue
             reached = code + "".join(map(bracket_of, keys)) if code and is_writable(keys) else ""
             own = [*weights_of_leaf(leaf, name + tail, reached)]
             for entry in own:
                 has_tensors = True
                 made = entry if saved is None else entry._with_(kind=STATE)
-                self._found.append(made._with_(_saved_as=(saved + tail,) if saved else ()))
-            if not own and not is_walked(leaf, len(keys)):
-                self.unlisted.note(name + tail, leaf)
+                self.found.append(made._with_(_saved_as=(saved + tail,) if saved else ()))
+            if not own:
+                self.unlisted.note(name + tail, leaf, len(keys))
         return has_tensors
-
-    def contents(self, problems: Sequence[str]) -> Contents:
-        """Return everything that was listed, with unique names."""
-        names = unique_names([entry.name for entry in self._found])
-        entries = [entry._with_(name=name) for entry, name in zip(self._found, names, strict=True)]
-        for entry in entries:
-            self.unlisted.is_listed(entry.tensor)
-        return Contents(entries, self._metadata, [*problems, *self.unlisted.problems()])
 
 
 def _code_of(code: str, key: Any) -> str:
@@ -173,14 +157,9 @@ def _groups_of(optimizer: Any) -> list[dict[str, Any]]:
     return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
 
 
-def parameters_in(optimizer: Any) -> list[Any]:
-    """Return the parameters of an optimizer."""
-    return [one for group in _groups_of(optimizer) for one in params_of(group)]
-
-
 def names_in(optimizer: Any, modules: Iterable[tuple[str, Any]]) -> dict[int, str]:
     """Return parameter names by identity: in the first module that has all of them, else in all modules."""
-    wanted = {id(one) for one in parameters_in(optimizer)}
+    wanted = {id(one) for group in _groups_of(optimizer) for one in params_of(group)}
     found: dict[int, str] = {}
     for name, module in modules:
         own = {id(one.tensor): one.name for one in parameters_of(module) or ()}

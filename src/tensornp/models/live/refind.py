@@ -9,10 +9,9 @@ from typing import Any
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.namespace.lookup import look_up
 from tensornp.errors import BadRequestError, NoDataError
-from tensornp.models.entries.array import ArraySource, array_weight
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.in_memory import ArraySource, TensorSource, array_weight, weight_of
 from tensornp.models.entries.source import Requested
-from tensornp.models.entries.tensor import TensorSource, weight_of
 from tensornp.models.explorer import WeightsExplorer
 
 

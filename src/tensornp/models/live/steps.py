@@ -17,14 +17,20 @@ from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, le
 from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, is_plain_tuple, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.array import array_weight
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.repeated import NotListed
-from tensornp.models.entries.tensor import kind_of, weight_of
+from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
 from tensornp.models.names.quoted import MAX_INSIDE, cut
 
 _MAX_BITS = 1000
 """Bits of an integer that is written out."""
+MAX_LEAVES = 5_000_000
+"""Values of one container that are looked at: some seconds."""
+_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
+"""Classes by identity: a metaclass of the user's may compute hashes and equality."""
+_MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
+_REACHING = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
+_MAX_SAID = 4
+_HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
 
 
 def steps_below(path: Path) -> list[Any]:
@@ -45,6 +51,13 @@ def bracket_of(step: Any) -> str:
     return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
 
 
+def _written(key: Any) -> str:
+    """Return a key as an expression, or its class without one."""
+    if issubclass(type(key), str):
+        return repr(str.__str__(key))
+    return tuple_text(key) if is_plain_tuple(key) else key_text(key)
+
+
 def parts_of(expression: str) -> dict[str, str]:
     """Return the expressions in a dictionary, list or tuple display, by step.
 
@@ -56,23 +69,12 @@ def parts_of(expression: str) -> dict[str, str]:
         return {}
     pairs: Iterable[tuple[Any, ast.expr]] = ()
     if isinstance(display, ast.Dict):
-        pairs = (
-            (repr(key.value), value)
-            for key, value in zip(display.keys, display.values, strict=True)
-            if isinstance(key, ast.Constant)
-        )
+        keys = zip(display.keys, display.values, strict=True)
+        pairs = ((repr(key.value), value) for key, value in keys if isinstance(key, ast.Constant))
     elif isinstance(display, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in display.elts):
         pairs = enumerate(display.elts)
-    return {f"[{key}]": ast.unparse(value) for key, value in pairs if _is_reached(value)}
-
-
-def _is_reached(value: ast.expr) -> bool:
-    """Return whether an expression has only names, attributes and constant keys."""
-    while isinstance(value, (ast.Attribute, ast.Subscript)):
-        if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant):
-            return False
-        value = value.value
-    return isinstance(value, ast.Name)
+    plain = ((key, value) for key, value in pairs if all(isinstance(one, _REACHING) for one in ast.walk(value)))
+    return {f"[{key}]": ast.unparse(value) for key, value in plain if not isinstance(value, ast.Constant)}
 
 
 def joined(prefix: str, name: str) -> str:
@@ -86,9 +88,6 @@ def is_writable(steps: Iterable[Any]) -> bool:
 
 
 def _is_constant(key: Any) -> bool:
-    if type(key) is str:
-        # As nearly all are.
-        return True
     if is_plain_tuple(key):
         return all(map(_is_constant, key)) and key_text(key) == tuple_text(key)
     if type(key) is int:
@@ -98,20 +97,6 @@ def _is_constant(key: Any) -> bool:
     if type(key) is bytes:
         return key_text(key) == repr(key)
     return issubclass(type(key), str) or key is None or type(key) is bool
-
-
-def _written(key: Any) -> str:
-    """Return a key as an expression, or its class without one."""
-    if issubclass(type(key), str):
-        return repr(str.__str__(key))
-    return tuple_text(key) if is_plain_tuple(key) else key_text(key)
-
-
-MAX_LEAVES = 5_000_000
-"""Values of one container that are looked at: some seconds."""
-_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
-"""Classes by identity: a metaclass of the user's may compute hashes and equality."""
-_MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 
 
 def weights_of_leaf(what: Any, name: str, code: str) -> Iterator[WeightEntry]:
@@ -139,15 +124,6 @@ def plain_of(what: Any) -> Any:
     return np.generic.item(what) if issubclass(cls, np.generic) and cls.__module__ == "numpy" else what
 
 
-def is_walked(leaf: Any, depth: int) -> bool:
-    """Return whether a container hides nothing, as it is empty or contains itself."""
-    return depth < MAX_DEPTH and is_container(leaf) and is_seen(leaf)
-
-
-_MAX_SAID = 4
-_HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
-
-
 class Unlisted:
     """Objects of a container without listed weights."""
 
@@ -155,9 +131,10 @@ class Unlisted:
         self._noted: list[tuple[str, Any]] = []
         self._listed: set[int] = set()
 
-    def note(self, name: str, obj: Any) -> None:
-        """Take an object by its name."""
-        self._noted.append((name, obj))
+    def note(self, name: str, obj: Any, depth: int = 0) -> None:
+        """Take an object by its name, unless it is a container that is empty or contains itself."""
+        if not (depth < MAX_DEPTH and is_container(obj) and is_seen(obj)):
+            self._noted.append((name, obj))
 
     def is_listed(self, obj: Any) -> None:
         """Note that the weights of an object are listed."""

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
-from tensornp.models.entries.repeated import NotListed
+from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
-from tensornp.models.files.listed import listed
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import Format, read_contents, sharded_suffixes
+from tensornp.models.formats.table import Format, listed, read_contents, sharded_suffixes
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.opening import lora as adapters
 from tensornp.models.opening.lora import has_halves

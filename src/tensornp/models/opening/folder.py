@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.repeated import NotListed, NotOfModule
+from tensornp.models.entries.entry import NotListed, NotOfModule
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, model_suffixes
 from tensornp.models.names.quoted import shown_names
@@ -105,7 +105,7 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
 def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
     """Return the model in the files of a folder and the files read, None without any."""
     if METADATA in names:
-        from tensornp.models.formats.dcp.checkpoint import open_dcp
+        from tensornp.models.formats.dcp import open_dcp
 
         return open_dcp(folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):

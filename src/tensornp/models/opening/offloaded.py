@@ -9,9 +9,8 @@ from typing import Any
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import WeightEntry, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.repeated import NotListed
 from tensornp.models.files.address import why_outside
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Contents, problems_of

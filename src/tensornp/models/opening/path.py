@@ -109,7 +109,7 @@ def _open_address(there: Address) -> Contents:
     """Return the contents of an address, with the expression of each weight."""
     found = _open(there) if there.name else _open_folder_at(there)
     # Without its secrets, the address would not reach it.
-    shown = "" if there.has_secrets else f"tnp.weights({there.url!r})"
+    shown = "" if str(there) != there.url else f"tnp.weights({there.url!r})"
     entries = [one._with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
     return found._replace(entries=entries)
 
@@ -131,7 +131,7 @@ def _open(there: Place) -> Contents:
 
         return open_folder(there)
     if there.name == METADATA:
-        from tensornp.models.formats.dcp.checkpoint import open_dcp
+        from tensornp.models.formats.dcp import open_dcp
 
         return open_dcp(there.parent)
     if there.name.endswith(ITEMS_SUFFIX):

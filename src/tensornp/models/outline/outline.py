@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.repeated import is_counter, not_counted
+from tensornp.models.entries.entry import WeightEntry, is_counter, not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.columns import Column, column_called, columns
 from tensornp.models.outline.fold import Branch, num_keys, tree_of

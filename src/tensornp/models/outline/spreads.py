@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.repeated import is_counter
+from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter
 from tensornp.models.outline.outline import Outline
 
 _Kind = tuple[int, str]

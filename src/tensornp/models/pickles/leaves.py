@@ -85,24 +85,19 @@ class Leaves:
             elif len(levels) > _MAX_DEPTH:
                 self._is_cut = True
             elif id(value) not in above:
-                self._note(value)
-                if _is_opaque(value) and not is_hidden:
+                self._num_storages += type(value) is Storage
+                self._num_arrays += is_array(value)
+                if (type(value) is PickledSet or is_array(value)) and not is_hidden:
                     yield path, NotBuilt(words_of(value))
                 levels.append((_children(path, value, is_hidden), id(value), is_again or id(value) in met))
                 met.add(id(value))
                 above.add(id(value))
 
-    def _note(self, value: Any) -> None:
-        self._num_storages += type(value) is Storage
-        self._num_arrays += is_array(value)
-
     def problems(self) -> Iterator[str]:
         """Yield a sentence for each kind of value that is not listed."""
-        if num := self._num_hidden:
-            is_one = num == 1
-            are, lie = ("is", "lies") if is_one else ("are", "lie")
-            said = f"that {lie} in sets, arrays or objects of other classes"
-            yield f"{counted(num, 'tensor')} {said} {are} not listed"
+        if self._num_hidden:
+            verb = "is" if self._num_hidden == 1 else "are"
+            yield f"{counted(self._num_hidden, 'tensor')} in sets, arrays or objects of other classes {verb} not listed"
         if self._num_storages:
             yield f"storages without a tensor are not listed; it has {self._num_storages:,}"
         if self._num_arrays:
@@ -122,15 +117,10 @@ def is_array(value: Any) -> bool:
     return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
 
 
-def _is_opaque(value: Any) -> bool:
-    """Return whether a value is an array or a set, whose parts are not listed."""
-    return type(value) is PickledSet or is_array(value)
-
-
 def words_of(value: Any) -> str:
     """Return words for an array, a set, a dtype, a tensor or many numbers; else an empty text."""
     if type(value) is PickledTensor:
-        return f"{value.dtype_name} tensor of shape {value.shape}"
+        return f"{value.dtype} tensor of shape {value.shape}"
     if type(value) is tuple:
         is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
         return f"tuple of {len(value):,} numbers" if is_long else ""
@@ -144,12 +134,6 @@ def words_of(value: Any) -> str:
         return " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
     name = _numpy_dtype_name(value)
     return f"NumPy dtype {name}" if name else ""
-
-
-def word_of_torch(value: Any) -> str:
-    """Return the text of one of torch's dtypes; empty for any other value."""
-    name = torch_name(value)
-    return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else ""
 
 
 def _numpy_dtype_name(value: Any) -> str:
@@ -169,8 +153,9 @@ def _leaf_of(value: Any) -> Any:
     if type(value) is PickledTensor or is_plain_value(value):
         return value
     if type(value) is Function:
-        return word_of_torch(value) or _NO_LEAF
-    words = words_of(value) if not _is_opaque(value) else ""
+        name = torch_name(value)
+        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else _NO_LEAF
+    words = words_of(value) if type(value) is not PickledSet and not is_array(value) else ""
     return NotBuilt(words) if words else _NO_LEAF
 
 

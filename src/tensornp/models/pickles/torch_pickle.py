@@ -24,7 +24,6 @@ from tensornp.models.pickles.reader import (
     mapping_of,
     read_pickle,
 )
-from tensornp.models.reading.take import AS_STORED, LazyBits, why_not_applied
 
 MAX_NAME = 60
 """Characters of a word of the file that is shown."""
@@ -75,7 +74,6 @@ class PickledTensor(NamedTuple):
     strides: tuple[int, ...] = ()
     requires_grad: bool = False
     is_parameter: bool = False
-    lazy: LazyBits = AS_STORED
     problem: str = ""
     is_sound: bool = True
     quantizer: Any = None
@@ -84,13 +82,7 @@ class PickledTensor(NamedTuple):
 
     @property
     def storage_nbytes(self) -> int:
-        """Bytes of its storage."""
         return self.storage.nbytes if self.storage is not None else 0
-
-    @property
-    def dtype_name(self) -> str:
-        """The dtype as torch calls it."""
-        return self.dtype if self.quantizer is None else f"q{self.dtype}"
 
 
 def read_torch_pickle(data: bytes, said: str, max_nbytes: int = MAX_NBYTES) -> Pickled:
@@ -140,21 +132,16 @@ def _tensor(
     storage: Any = None, offset: Any = None, shape: Any = None, strides: Any = None, requires_grad: Any = False,
     hooks: Any = None, metadata: Any = None, *, dtype: str = "", quantizer: Any = None,
 ) -> PickledTensor:  # fmt: skip
-    if type(storage) is not Storage or not is_size(offset):
-        return _unread("its storage is not told")
     shape, strides = sizes_of(shape), sizes_of(strides)
-    if shape is None or strides is None:
-        return _unread(f"it has no shape and strides of up to {_MAX_NDIM:,} dimensions")
-    if metadata and type(metadata) is not dict:
-        return _unread("its metadata are not known")
+    if type(storage) is not Storage or not is_size(offset) or shape is None or strides is None:
+        return _unread("its storage, shape or strides are not told")
     dtype = dtype or (_CODES.get(storage.dtype, storage.dtype) if quantizer is not None else storage.dtype)
-    lazy = LazyBits("conj" in metadata, "neg" in metadata) if type(metadata) is dict else AS_STORED
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
-    made = PickledTensor(storage, name, offset, shape, strides, requires_grad is True, lazy=lazy, quantizer=quantizer)
-    problem = _problem(made)
-    if problem:
+    made = PickledTensor(storage, name, offset, shape, strides, requires_grad is True, quantizer=quantizer)
+    if problem := _problem(made):
         return made._replace(problem=problem, is_sound=False)
-    return made if lazy == AS_STORED else made._replace(problem=why_not_applied(lazy, dtype))
+    # A view may be meant conjugated or negated.
+    return made._replace(problem="it is a lazy view; save its resolve_conj().resolve_neg()") if metadata else made
 
 
 def _problem(tensor: PickledTensor) -> str:
@@ -208,16 +195,12 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: An
     if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
         why = f"{name} computes its values, and no class that a file names is imported"
         return made._replace(problem=f"{why}; give weights what torch.load returns, if you trust the file")
-    return _part_of_rank(made, attributes.get("_local_tensor"), attributes.get("_spec"))
-
-
-def _part_of_rank(made: PickledTensor, local: Any, spec: Any) -> PickledTensor:
-    """Return a DTensor, as the part of this rank if that is the whole."""
+    # A part that is the whole is read.
+    local, spec = attributes.get("_local_tensor"), attributes.get("_spec")
     placements: Any = spec.state.get("placements") if type(spec) is Opaque and type(spec.state) is dict else None
-    if type(local) is not PickledTensor or type(placements) not in (tuple, list):
-        return made._replace(problem="its part of it is not told")
-    if not all(class_of(one)[1] in _KEPT_WHOLE for one in placements):
-        return made._replace(problem="its values are those of one rank, to be added to those of others")
+    is_kept = type(placements) in (tuple, list) and all(class_of(one)[1] in _KEPT_WHOLE for one in placements)
+    if type(local) is not PickledTensor or not is_kept:
+        return made._replace(problem="its part of it is not told, or is to be added to those of other ranks")
     if local.storage is not None and (local.dtype, local.shape) == (made.dtype, made.shape):
         return local._replace(requires_grad=made.requires_grad, class_name=DTENSOR)
     why = f"the file holds the part of one rank, of shape {local.shape}"
@@ -238,11 +221,9 @@ def _encoded(text: str, encoding: str) -> bytes:
 def _scalar(dtype: Any, data: Any) -> Any:
     code = dtype.args[0]
     order = dtype.state[1].replace("|", "<")
-    if not SCALAR.fullmatch(code):
-        raise ValueError
     data = data.encode("latin-1") if type(data) is str else data
-    stored = np.dtype(f"{order}{code}")
-    if len(data) != stored.itemsize:
+    stored = np.dtype(f"{order}{code}") if SCALAR.fullmatch(code) else None
+    if stored is None or len(data) != stored.itemsize:
         raise ValueError
     return np.ndarray((), stored, data).item()
 
@@ -262,45 +243,47 @@ def _first(value: Any, *_: Any) -> Any:
     return value
 
 
-def _of_module(module: str, **makers: Maker | None) -> dict[Import, Maker | None]:
-    return {Import(module, name): make for name, make in makers.items()}
+def _of(modules: str, names: str, make: Maker | None = None) -> dict[Import, Maker | None]:
+    return {Import(module, name): make for module in modules.split() for name in names.split()}
 
 
 _WRAPPER = Import("torch._utils", "_rebuild_wrapper_subclass")
-_SHARDS = "DTensor DTensorSpec TensorMeta ShardOrderEntry Shard _StridedShard Replicate Partial".split()
+_BUILTINS = "builtins __builtin__"
+_DISTRIBUTED = " ".join(
+    f"torch.distributed.{package}{module}"
+    for package in ("tensor", "_tensor")
+    for module in ("", ".api", "._dtensor_spec", ".placement_types")
+)
 _TENSOR_IMPORTS: dict[Import, Maker | None] = (
-    _of_module("collections", OrderedDict=mapping_of, defaultdict=lambda _=None, given=(): mapping_of(given))
-    | _of_module("builtins", set=_set, frozenset=_set, dict=mapping_of)
-    | _of_module("__builtin__", set=_set, frozenset=_set, dict=mapping_of)
-    | _of_module("torch", Size=_first, device=_text, dtype=None, Tensor=None, strided=None)
-    | _of_module("torch.serialization", _get_layout=_text)
-    | _of_module("torch.jit._pickle", build_tensorlist=_first, restore_type_tag=_first)
-    | _of_module("torch.storage", UntypedStorage=None, TypedStorage=None)
-    | _of_module("torch.nn.parameter", Parameter=None, Buffer=None)
-    | _of_module("torch._tensor", _rebuild_from_type_v2=_tensor_of_class)
-    | _of_module(
-        "torch._utils", _rebuild_tensor=_tensor, _rebuild_tensor_v2=_tensor, _rebuild_tensor_v3=_tensor_of_dtype,
-        _rebuild_parameter=_parameter, _rebuild_parameter_with_state=_parameter, _rebuild_qtensor=_quantized_tensor,
-        _rebuild_wrapper_subclass=None,
-    )
-    | {Import("torch", name): None for name in (*_STORAGES, *KNOWN)}
-    | {Import("torch.distributed.device_mesh", "DeviceMesh"): None}
-    | {Import("torch.distributed._mesh_layout", name): None for name in ("_MeshLayout", "_FlatLayout")}
-    | {
-        Import(f"torch.distributed.{package}{module}", name): None
-        for name in _SHARDS
-        for package in ("tensor", "_tensor")
-        for module in ("", ".api", "._dtensor_spec", ".placement_types")
-    }
-)  # fmt: skip
+    _of("collections", "OrderedDict", mapping_of)
+    | _of("collections", "defaultdict", lambda _=None, given=(): mapping_of(given))
+    | _of(_BUILTINS, "set frozenset", _set)
+    | _of(_BUILTINS, "dict", mapping_of)
+    | _of("torch", " ".join(("dtype Tensor strided", *_STORAGES, *KNOWN)))
+    | _of("torch", "Size", _first)
+    | _of("torch", "device", _text)
+    | _of("torch.serialization", "_get_layout", _text)
+    | _of("torch.jit._pickle", "build_tensorlist restore_type_tag", _first)
+    | _of("torch.storage", "UntypedStorage TypedStorage")
+    | _of("torch.nn.parameter", "Parameter Buffer")
+    | _of("torch._tensor", "_rebuild_from_type_v2", _tensor_of_class)
+    | _of("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", _tensor)
+    | _of("torch._utils", "_rebuild_tensor_v3", _tensor_of_dtype)
+    | _of("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", _parameter)
+    | _of("torch._utils", "_rebuild_qtensor", _quantized_tensor)
+    | _of("torch._utils", "_rebuild_wrapper_subclass")
+    | _of("torch.distributed.device_mesh", "DeviceMesh")
+    | _of("torch.distributed._mesh_layout", "_MeshLayout _FlatLayout")
+    | _of(_DISTRIBUTED, "DTensor DTensorSpec TensorMeta ShardOrderEntry Shard _StridedShard Replicate Partial")
+)
 """Imports of tensors and containers."""
 _TORCH_NAME = re.compile(r"per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*")
-_PLAIN_IMPORTS: dict[Import, Maker | None] = {
-    Import("_codecs", "encode"): _encoded,
-    **{Import(module, "complex"): complex for module in ("builtins", "__builtin__")},
-    **{Import(module, "bytes"): lambda: b"" for module in ("builtins", "__builtin__")},
-    **{Import(f"numpy.{core}.multiarray", "scalar"): _scalar for core in ("core", "_core")},
-}
+_PLAIN_IMPORTS = (
+    _of("_codecs", "encode", _encoded)
+    | _of(_BUILTINS, "complex", complex)
+    | _of(_BUILTINS, "bytes", lambda: b"")
+    | _of("numpy.core.multiarray numpy._core.multiarray", "scalar", _scalar)
+)
 """Other imports whose calls give plain values."""
 
 
@@ -310,9 +293,9 @@ def is_of_tensors(what: Import) -> bool:
 
 
 def _maker_of(what: Import) -> Maker | None:
+    make = _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
     if what == _WRAPPER or not (what.module in ("torch._utils", "torch._tensor") and what.name.startswith("_rebuild")):
-        return _first if what.module == "torch.return_types" else _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
-    make = _TENSOR_IMPORTS.get(what)
+        return _first if what.module == "torch.return_types" else make
 
     def made(*args: Any) -> Any:
         try:

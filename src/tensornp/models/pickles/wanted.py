@@ -9,35 +9,22 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.reader import Import, Pickled
 from tensornp.models.pickles.torch_pickle import is_of_tensors
 
-_CLASS_NAME = re.compile(r"_?[A-Z]\w*", re.ASCII)
-_MODULES_OF_CLASSES = ("torch.nn.modules.", "torch.optim.")
-_CLASSES_OF_SHARDS = frozenset(
-    {"DTensor", "DTensorSpec", "DeviceMesh", "Partial", "Replicate", "Shard", "TensorMeta", "_StridedShard"}
+_CLASS_OF_TORCH = re.compile(r"torch\.(nn\.modules|optim)\.[\w.]+\._?[A-Z]\w*", re.ASCII)
+"""Layers and optimizers: these modules have no function with such a name."""
+_CLASS_OF_SHARDS = re.compile(
+    r"torch\.distributed\.(_?tensor|device_mesh)[\w.]*\."
+    r"(DTensor|DTensorSpec|DeviceMesh|Partial|Replicate|Shard|TensorMeta|_StridedShard)"
 )
-_MODULES_OF_SHARDS = ("torch.distributed.tensor", "torch.distributed._tensor", "torch.distributed.device_mesh")
-_HOLDERS = frozenset(
-    {
-        ("argparse", "Namespace"), ("types", "SimpleNamespace"), ("pathlib", "PosixPath"), ("pathlib", "WindowsPath"),
-        ("pathlib._local", "PosixPath"), ("pathlib._local", "WindowsPath"), ("datetime", "datetime"),
-        ("datetime", "timedelta"), ("_codecs", "encode"), ("decimal", "Decimal"), ("uuid", "UUID"),
-        ("numpy", "dtype"), ("numpy", "ndarray"), ("numpy.core.multiarray", "scalar"),
-        ("numpy._core.multiarray", "scalar"), ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"), ("torch", "ScriptObject"),
-        ("builtins", "bytes"), ("__builtin__", "bytes"), ("builtins", "complex"), ("__builtin__", "complex"),
-    }
-)  # fmt: skip
+_HOLDER = re.compile(
+    r"argparse\.Namespace|types\.SimpleNamespace|pathlib(\._local)?\.(Posix|Windows)Path"
+    r"|datetime\.(datetime|timedelta)|_codecs\.encode|decimal\.Decimal|uuid\.UUID|numpy\.(dtype|ndarray)"
+    r"|numpy\._?core\.multiarray\.(scalar|_reconstruct)|torch\.ScriptObject|(builtins|__builtin__)\.(bytes|complex)"
+)
 """Classes that hold values, and do nothing else when they are made."""
 
 
 class WantedImport(str):
-    """A problem: loading a file would import something, and nothing was imported here.
-
-    Attributes
-    ----------
-    wanted : Import
-    is_called : bool
-        Whether it would also be called.
-    """
+    """A problem: loading a file would import `wanted`, and call it if `is_called`."""
 
     __slots__ = ("is_called", "wanted")
     wanted: Import
@@ -59,15 +46,9 @@ class WantedImport(str):
     @property
     def is_alarm(self) -> bool:
         """Whether it is neither a class of torch nor one that merely holds values."""
-        return tuple(self.wanted) not in _HOLDERS and not _is_class_of_torch(*self.wanted)
-
-
-def _is_class_of_torch(module: str, name: str) -> bool:
-    """Return whether an import is a layer, an optimizer or a sharded tensor, by its name alone."""
-    if name in _CLASSES_OF_SHARDS:
-        return module.startswith(_MODULES_OF_SHARDS)
-    # These modules have no function with such a name.
-    return module.startswith(_MODULES_OF_CLASSES) and _CLASS_NAME.fullmatch(name) is not None
+        harmless = (_HOLDER, _CLASS_OF_TORCH, _CLASS_OF_SHARDS)
+        # A name with a dot reaches through an object.
+        return "." in self.wanted.name or not any(one.fullmatch(str(self.wanted)) for one in harmless)
 
 
 def wanted_of(found: Pickled, who: str = "it") -> Iterator[WantedImport]:

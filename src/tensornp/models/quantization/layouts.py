@@ -149,7 +149,7 @@ def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
     said = shown_name(scales.name)
     if block is None or codes.problem or scales.problem or not is_float(scales.dtype):
         return codes._with_(note=f"float8 codes, to which the scales {said} are not applied")
-    source = replace(codes._source, codecs=(BlockScale(codes.dtype, scales._source, block),))
+    source = replace(codes._source, codec=BlockScale(codes.dtype, scales._source, block))
     return codes._with_(_source=source, note=f"block-scaled float8, scales {said}")
 
 

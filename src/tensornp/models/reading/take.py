@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.strides import MAX_NDIM
 from tensornp.errors import BadRequestError
@@ -24,43 +22,29 @@ MAX_GAP_NBYTES = 4096
 """Bytes between two wanted elements that are read too, since disks give pages."""
 MAX_SPAN_NBYTES = 2**22
 """Bytes with gaps that are read at once."""
+VALUES = "float32"
+"""The dtype of decoded codes."""
 
 
 class Taken(NamedTuple):
-    """Ranges of indices, the shape of the result, and an item for each of both.
-
-    An item is None, a slice or an integer.
-    """
+    """Ranges of indices, the shape of the result, and its items: None, a slice or an integer."""
 
     ranges: Ranges
     shape: Shape
     items: tuple[Any, ...]
 
 
-class Run(NamedTuple):
-    """One read: its offset, its size, and the part of the result that it brings."""
-
-    offset: int
-    nbytes: int
-    at: tuple[Any, ...]
-
-
 def taken_by(index: Any, shape: Shape) -> Taken:
-    """Return the ranges of an index of integers, slices, ``...`` and None.
-
-    BadRequestError for an index of another kind, of too many dimensions, or out of bounds.
-    """
+    """Return the ranges of an index of integers, slices, ``...`` and None, else BadRequestError."""
     items = index if isinstance(index, tuple) else (index,)
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     num_taken = sum(item is not None and item is not Ellipsis for item in items)
-    if len(dots) > 1:
-        raise BadRequestError("an index has one '...' at most")
-    if num_taken > len(shape):
-        raise BadRequestError(f"an index of {num_taken} dimensions is too long for {len(shape)}")
+    if len(dots) > 1 or num_taken > len(shape):
+        raise BadRequestError(f"index must have at most {len(shape)} dimensions and one '...', got {num_taken}")
     middle = dots[0] if dots else len(items)
     items = (*items[:middle], *[slice(None)] * (len(shape) - num_taken), *items[middle + 1 :])
     if len(items) > MAX_NDIM:
-        raise BadRequestError(f"{len(items)} dimensions are more than NumPy has")
+        raise BadRequestError(f"index must give at most {MAX_NDIM} dimensions, got {len(items)}")
     ranges: list[range] = []
     sizes: list[int] = []
     for item in items:
@@ -84,16 +68,11 @@ def _range_of(item: Any, size: int, axis: int) -> range:
         place = range(size)[operator.index(item)]
         return range(place, place + 1)
     except IndexError:
-        reach = f"has {size:,} indices" if size else "is empty"
-        raise BadRequestError(f"index {quoted(item)} is out of bounds: axis {axis} {reach}") from None
-    except OverflowError:
-        raise BadRequestError(f"axis {axis} has {size:,} indices, more than any array") from None
-    except (TypeError, ValueError) as error:
-        if isinstance(item, slice):
-            raise BadRequestError(f"the slice of axis {axis} is none: {error}") from None
-        has_several = is_array(item) or is_tensor(item) or issubclass(type(item), list)
-        said = type(item).__name__ + ("; read the rows first" if has_several else "")
-        raise BadRequestError(f"an index takes integers, slices, '...' and None, not {said}") from None
+        raise BadRequestError(f"index {quoted(item)} is out of bounds: axis {axis} has {size:,} indices") from None
+    except (TypeError, ValueError, OverflowError):
+        cure = "take rows, and index the array with others"
+        said = f"index must consist of integers, slices, '...' and None, got {type(item).__name__}"
+        raise BadRequestError(f"{said} for axis {axis} of {size:,}; {cure}") from None
 
 
 def as_slice(wanted: range) -> slice:
@@ -103,17 +82,7 @@ def as_slice(wanted: range) -> slice:
 
 
 class Reads:
-    """The reads that bring the elements in some ranges, with gaps of at most 4 KiB.
-
-    Parameters
-    ----------
-    ranges : tuple of range
-        The wanted indices.
-    strides : tuple of int
-        Bytes between two elements of each dimension, none below 0.
-    itemsize : int
-        Bytes of an element.
-    """
+    """The reads that bring the elements in `ranges`, by strides in bytes, with gaps up to 4 KiB."""
 
     def __init__(self, ranges: Ranges, strides: Shape, itemsize: int) -> None:
         upwards = [one if one.step > 0 else one[::-1] for one in ranges]
@@ -124,10 +93,7 @@ class Reads:
         self._first = sum(one.start * step for one, step in zip(upwards, strides, strict=True))
         self._depth, self._num_joined = 0, 1
         self._span, self._is_dense = itemsize, True
-        self._join()
-
-    def _join(self) -> None:
-        """Find the dimensions that one read brings, from the narrowest stride on."""
+        # The dimensions that one read brings, from the narrowest stride on.
         for depth in reversed(range(len(self._counts))):
             count, step = self._counts[depth], self._steps[depth]
             gap = step - self._span if count > 1 else 0
@@ -137,21 +103,11 @@ class Reads:
                 self._depth = depth + 1
                 if gap <= MAX_GAP_NBYTES:
                     self._num_joined, self._is_dense = max(MAX_SPAN_NBYTES // max(step, 1), 1), False
-                return
+                break
             self._span, self._is_dense = wider, self._is_dense and not gap
 
-    @property
-    def num(self) -> int:
-        """How many reads there are."""
-        return sum(1 for _ in self.runs())
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes are read, including gaps."""
-        return sum(run.nbytes for run in self.runs())
-
-    def runs(self) -> Iterator[Run]:
-        """Yield the reads in the order of the file; `at` indexes dimensions by their strides."""
+    def runs(self) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """Yield offset, size and part of the result of each read; the result has dimensions by falling stride."""
         if 0 in self._counts:
             return
         depth, joined = self._depth, self._num_joined
@@ -159,26 +115,26 @@ class Reads:
         for places in product(*lead):
             offset = self._first + sum(i * step for i, step in zip(places, self._steps, strict=False))
             if not depth:
-                yield Run(offset, self._span, ())
+                yield offset, self._span, ()
                 continue
             count = min(joined, self._counts[depth - 1] - places[-1])
             nbytes = self._span + (count - 1) * self._steps[depth - 1]
-            yield Run(offset, nbytes, (*places[:-1], slice(places[-1], places[-1] + count)))
+            yield offset, nbytes, (*places[:-1], slice(places[-1], places[-1] + count))
 
     def bring(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
         """Return the elements; `read_into` fills an array of bytes from an offset on."""
         try:
             made = np.empty(self._counts, dtype)
         except ValueError:
-            raise BadRequestError(f"NumPy makes no array of shape {tuple(self._counts)}; take fewer indices") from None
+            raise BadRequestError(f"index must give a shape that NumPy has, got {tuple(self._counts)}") from None
         gaps = np.empty(0, np.uint8)
-        for run in self.runs():
-            part = made[(*run.at, ...)]
+        for offset, nbytes, at in self.runs():
+            part = made[(*at, ...)]
             if self._is_dense and self._num_joined == 1:
-                read_into(part.reshape(-1).view(np.uint8), run.offset)
+                read_into(part.reshape(-1).view(np.uint8), offset)
                 continue
-            gaps = gaps if len(gaps) >= run.nbytes else np.empty(run.nbytes, np.uint8)
-            read_into(gaps[: run.nbytes], run.offset)
+            gaps = gaps if len(gaps) >= nbytes else np.empty(nbytes, np.uint8)
+            read_into(gaps[:nbytes], offset)
             part[...] = np.ndarray(part.shape, dtype, gaps, 0, self._steps[made.ndim - part.ndim :])
         return made.transpose([self._order.index(axis) for axis in range(made.ndim)])[(*self._turned, ...)]
 
@@ -200,86 +156,16 @@ def boxes_of_row(first: int, count: int, shape: Shape) -> Iterator[Ranges]:
         first, count = first + taken, count - taken
 
 
-VALUES = "float32"
-"""The dtype of decoded codes."""
-
-
 class Codec:
-    """A function from stored elements to their meaning, for any box; equal ones decode equal bits alike.
+    """A function from stored elements to their meaning in float32; equal ones decode equal bits alike.
 
-    Attributes
-    ----------
-    dtype : str
-        The dtype of the result.
-    quantized : str
-        The quantized dtype of torch for such codes, if there is one.
-    is_elementwise : bool
-        Whether equal elements mean the same at every index.
-    packing : tuple of int or None
-        Elements and bytes of each block, if the last dimension is packed into blocks.
+    `quantized` is torch's dtype of such codes, and `packing` the elements and bytes of a block of the last dimension.
     """
 
     __slots__ = ()
-    dtype: Any = VALUES
     quantized: Any = ""
-    is_elementwise: Any = False
     packing: Any = None
 
-    def beside(self, ranges: Ranges) -> list[tuple[Any, Any]]:
-        """Return the values in files that elements in `ranges` also need, each with an index."""
-        return []
-
-    def __call__(self, stored: Array, ranges: Ranges, *numbers: Array) -> Array:
-        """Return the meaning of the elements in `ranges`, by the `numbers` of `beside`.
-
-        NoDataError, in words that follow a name, if they mean nothing.
-        """
+    def __call__(self, stored: Array, ranges: Ranges) -> Array:
+        """Return the meaning of the elements in `ranges`; NoDataError if they mean nothing."""
         raise NotImplementedError
-
-
-_SIGNS = {"bfloat16": (0, 0x8000), "complex32": (0x80000000, 0x80008000)}
-"""Bits that conjugate an element, and bits that negate it, of dtypes that NumPy lacks."""
-
-
-class LazyBits(NamedTuple):
-    """Whether elements are meant conjugated, and whether negated."""
-
-    is_conj: bool = False
-    is_neg: bool = False
-
-
-AS_STORED = LazyBits()
-
-
-def why_not_applied(lazy: LazyBits, name: str) -> str:
-    """Return why elements of dtype `name` cannot be negated; empty if they can."""
-    is_number = name.startswith(("int", "uint", "complex")) or name in ("float16", "float32", "float64", "bfloat16")
-    return f"its {name} elements are meant negated, which is not read" if lazy.is_neg and not is_number else ""
-
-
-def applied(bits: Array, name: str, lazy: LazyBits) -> Array:
-    """Return elements of dtype `name` with their signs, as bits of the same kind."""
-    if name in _SIGNS:
-        conj, neg = _SIGNS[name]
-        flipped = conj * lazy.is_conj ^ neg * lazy.is_neg
-        return bits ^ bits.dtype.type(flipped) if flipped else bits
-    made = np.conjugate(bits) if lazy.is_conj and bits.dtype.kind == "c" else bits
-    return np.asarray(np.negative(made) if lazy.is_neg else made)
-
-
-@dataclass(frozen=True, slots=True)
-class LazySigns(Codec):
-    """Applies the signs to elements of the dtype `own`."""
-
-    own: str
-    lazy: LazyBits
-    is_elementwise = True
-
-    @property
-    def dtype(self) -> str:
-        """The same dtype."""
-        return self.own
-
-    def __call__(self, stored: Array, ranges: Ranges, *numbers: Array) -> Array:
-        """Return the elements with their signs."""
-        return applied(stored, self.own, self.lazy)

@@ -13,8 +13,7 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, SHARD, TensorStats, shards_told
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.repeated import is_counter, same_elements_as
+from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import folded
 from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
@@ -178,7 +177,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def _first_of(self, entry: WeightEntry) -> int:
         """Return the number of the first weight of the same elements."""
-        names = (entry.name, *entry.tied_to, *same_elements_as(entry))
+        names = (entry.name, *entry.tied_to, *entry._copies)
         return min(self._numbers[name] for name in names if name in self._numbers)
 
     def to_frame(self) -> Any:

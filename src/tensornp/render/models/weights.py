@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.models.entries.repeated import not_counted
+from tensornp.models.entries.entry import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
 from tensornp.models.optimizers import number_told

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import TensornpError
-from tensornp.models.entries.repeated import NotListed
+from tensornp.models.entries.entry import NotListed
 from tensornp.models.files.source_file import ListedFile
-from tensornp.models.formats.dcp.chunked import opened_item
-from tensornp.models.formats.torch_save import read_torch_zip
+from tensornp.models.formats.chunks import opened_item
+from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.pickles.leaves import NotBuilt, arrays_left_out, is_array, shown_key, words_of
 from tensornp.models.pickles.reader import Opaque, PickledSet
@@ -23,7 +23,7 @@ from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 _MAX_LOOKED_INTO = 100
 """Values that are read when a checkpoint is opened; others are read on request."""
-_MAX_NBYTES = 2**24
+_MAX_VALUE_NBYTES = 2**24
 _MAX_DEPTH = 20
 _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
 """Parts and characters of any value that is shown, and more for each byte of its pickle."""
@@ -39,6 +39,7 @@ class ByteValue:
     problem: str = ""
     wanted: tuple[WantedImport, ...] = ()
     num_arrays: int = 0
+    _left: int = 0
 
     def look(self) -> Any:
         """Return the value, with a `NotBuilt` for each part that is not plain, or why it is not read."""
@@ -46,25 +47,15 @@ class ByteValue:
             return f"not read: {self.problem}"
         try:
             with opened_item(self.file, self.offset, self.nbytes) as item:
-                found, *_ = read_torch_zip(item, _MAX_NBYTES)
+                found = torch_zip_of(item, _MAX_VALUE_NBYTES).found
         except TensornpError as error:
             return f"not read: {error}"
         self.wanted = tuple(wanted_of(found))
-        showing = _Showing(_FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes)
-        shown = showing.shown(found.root)
-        self.num_arrays = showing.num_arrays
-        return shown
+        # A pickle can repeat its parts.
+        self._left = _FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes
+        return self._shown(found.root)
 
-
-class _Showing:
-    """Shows values within a limit on their size, since a pickle can repeat its parts."""
-
-    def __init__(self, left: int) -> None:
-        self._left = left
-        self.num_arrays = 0
-
-    def shown(self, value: Any, depth: int = 0) -> Any:
-        """Return a value with a `NotBuilt` for each part that is not a plain value, list, tuple or dictionary."""
+    def _shown(self, value: Any, depth: int = 0) -> Any:
         self._left -= 1 + (len(value) if type(value) in (str, bytes) else 0)
         if self._left < 0 or depth > _MAX_DEPTH:
             return NotBuilt("…")
@@ -74,18 +65,19 @@ class _Showing:
         if words := words_of(value):
             return NotBuilt(words)
         if type(value) is dict:
-            # Keys may be objects.
-            pairs = ((key if is_plain_value(key) else shown_key(key), one) for key, one in value.items())
-            return {self.shown(key): self.shown(one, depth + 1) for key, one in takewhile(self._is_left, pairs)}
+            made = {}
+            for key, one in value.items():
+                if self._left >= 0:
+                    # Keys may be objects.
+                    name = self._shown(key if is_plain_value(key) else shown_key(key))
+                    made[name] = self._shown(one, depth + 1)
+            return made
         if type(value) in (list, tuple, PickledSet):
-            made = [self.shown(one, depth + 1) for one in takewhile(self._is_left, value)]
-            return tuple(made) if type(value) is tuple else made
-        parts = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
+            parts = [self._shown(one, depth + 1) for one in value if self._left >= 0]
+            return tuple(parts) if type(value) is tuple else parts
+        inside = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
         name = legible(".".join(filter(None, class_of(value)))) or "an object"
-        return NotBuilt(name, tuple(self.shown(one, depth + 1) for one in parts if one))
-
-    def _is_left(self, _: Any) -> bool:
-        return self._left >= 0
+        return NotBuilt(name, tuple(self._shown(one, depth + 1) for one in inside if one))
 
 
 class ByteValues(Mapping[str, Any]):
@@ -97,7 +89,6 @@ class ByteValues(Mapping[str, Any]):
         self._names = dict.fromkeys([*known, *stored])
 
     def __getitem__(self, name: str) -> Any:
-        """Return the value."""
         if name in self._stored and name not in self._known:
             self._known[name] = self._stored[name].look()
         return self._known[name]

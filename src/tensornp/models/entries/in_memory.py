@@ -1,4 +1,4 @@
-"""A weight in memory: a tensor of a module, or of a dictionary of them."""
+"""Weights in memory: tensors and arrays."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
+from tensornp.core.convert.to_tensor import to_tensor, why_copied
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.memory.footprint import extents_of
-from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.dtypes import asked_dtype, name_of
 from tensornp.core.tensor.form import plain_part
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, form_of
+from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.tensor.steps import Step
-from tensornp.errors import BadRequestError, NoDataError, TensornpError
+from tensornp.core.values.stored import values_of_array
+from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry, inner_text
 from tensornp.models.entries.source import Source
 from tensornp.models.names.quoted import part_of_storage
-from tensornp.models.reading.take import taken_by
+from tensornp.models.reading.take import Array, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
@@ -35,7 +37,68 @@ _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.Uninitial
 _MAX_SAID = 120
 """Characters of what torch has to say."""
 _ON_META = "it is on the meta device"
-_PENDING = "this rank's part is {}, and no value"
+
+
+def array_weight(name: str, array: Any, code: str) -> WeightEntry:
+    """Return an array as a weight."""
+    own = np.ndarray.view(array, np.ndarray)
+    return WeightEntry(name, "array", own.shape, name_of(own.dtype), own.nbytes, ArraySource(own), code)
+
+
+class ArraySource(Source):
+    """An array, which is held as any variable would."""
+
+    __slots__ = ("held", "location")
+    held: Array
+
+    def __init__(self, array: Array) -> None:
+        self.held, self.location = array, "cpu"
+
+    @property
+    def identity(self) -> object:
+        array = self.held
+        if not array.size:
+            return id(self)
+        return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
+
+    def plan(self, index: Any) -> str:
+        """Say that nothing is converted."""
+        taken_by(index, self.held.shape)
+        return "it is an array already, and its memory is shared"
+
+    def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Array:
+        """Return the values at `index`: a view, read-only unless `writeable` is True, or a copy."""
+        taken_by(index, self.held.shape)
+        items = index if isinstance(index, tuple) else (index,)
+        # With "..." a single element is a view too, and not a number.
+        part = self.held[items if any(item is Ellipsis for item in items) else (*items, ...)]
+        wanted = part.dtype if dtype is None else dtype if isinstance(dtype, np.dtype) else asked_dtype(dtype)
+        if copy or wanted != part.dtype:
+            if copy is False:
+                raise CopyRequiredError(f"the array is {part.dtype}; another dtype takes a copy")
+            try:
+                with np.errstate(all="ignore"):
+                    made = part.astype(wanted)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise BadRequestError(f"the array is {part.dtype}, not {wanted}: {error_text(error)}") from None
+            made.flags.writeable = writeable is not False
+            return made
+        view = part.view()
+        view.flags.writeable = view.flags.writeable and writeable is True
+        return view
+
+    def values(self) -> Any:
+        """Return a tensor over the same memory, or a reader if torch cannot share it."""
+        array = self.held
+        if not why_copied(array):
+            return to_tensor(array)
+        is_read_as_it_lies = array.dtype.isnative and array.dtype.name != "complex32"
+        return array if is_read_as_it_lies else values_of_array(array)
+
+    def stats(self) -> TensorStats:
+        from tensornp.core.values.stats.compute import scan
+
+        return scan(self.held, in_depth=True)
 
 
 def kind_of(tensor: Any) -> str:
@@ -76,11 +139,8 @@ class _Facts:
         tensor = self.tensor
         # The attributes of an ordinary tensor are true, and cost a fiftieth of all facts.
         if is_strided(tensor):
-            self.shape, self.dtype, self.device = (
-                tuple(tensor.shape),
-                name_of(tensor.dtype),
-                "cpu" if tensor.is_cpu else str(tensor.device),
-            )
+            self.shape, self.dtype = tuple(tensor.shape), name_of(tensor.dtype)
+            self.device = "cpu" if tensor.is_cpu else str(tensor.device)
             numel, size = tensor.numel(), tensor.element_size()
             self.nbytes = numel * size
             held = 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
@@ -92,9 +152,6 @@ class _Facts:
                 self._count_stored("expanded")
             elif held > self.nbytes:
                 self.note = part_of_storage(numel, held, size, "held")
-            return
-        part = plain_part(tensor)
-        if part is not None and self._read_part(part):
             return
         if not is_tensor_like(tensor):
             self.problem = f"it is {an_instance(tensor)}, and no tensor"
@@ -111,39 +168,21 @@ class _Facts:
             wrapped = f"its data are {info.data_state}" + (f" by {info._wrapper.rstrip(',')}" if info._wrapper else "")
             self.problem = _ON_META if info.data_state == META else wrapped
         if info.data_state == "remote":
-            said = self._count_elsewhere(info.numel, info.numel - info._numel_elsewhere, info.itemsize)
-            self.problem, self.note = IN_PARTS, f"{info.type_name}, {said}"
+            here, itemsize = info.numel - info._numel_elsewhere, info.itemsize
+            self.nbytes, self.elsewhere = here * itemsize, info._numel_elsewhere
+            said = f"{here:,} of {info.numel:,} elements, {self.nbytes:,} of {info.numel * itemsize:,} bytes"
+            self.problem, self.note = IN_PARTS, f"{info.type_name}, {said} on this rank"
             if info.shard is not None and info.shard.pending:
-                self.problem = _PENDING.format(info.shard.pending)
+                self.problem = f"this rank's part is {info.shard.pending}, and no value"
                 self.note = info.type_name
         elif info.data_state == "wrapped" or info.kind.has_other_meaning:
-            self._count_stored(_with_inner(info.type_name, tensor))
+            named = [(name, one) for name, one in own_attributes(tensor) if is_tensor(one)]
+            inner = [(name, weight_of(name, "", one, "")) for name, one in named]
+            self._count_stored(inner_text(info.type_name, [(name, one.dtype, one.shape) for name, one in inner]))
         else:
             said = info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind)
             is_placed = info.shard is not None and info.data_state != "available"
             self._count_stored(f"{said}, {info.detail}" if is_placed else said)
-
-    def _read_part(self, part: torch.Tensor) -> bool:
-        """Read the facts of a DTensor with an ordinary `part`, at a tenth of the cost.
-
-        Return False of a part of a sum, and of a whole that has no elements, or none any more.
-        """
-        dtensor: Any = self.tensor
-        is_here = form_of(dtensor).state == "available"
-        if any([one.is_partial() for one in dtensor.placements]) or (is_here and not extents_of(part)):
-            return False
-        self.shape, self.dtype, self.device = tuple(dtensor.shape), name_of(dtensor.dtype), str(dtensor.device)
-        if is_here:
-            self._count_stored(type(dtensor).__name__)
-        else:
-            said = self._count_elsewhere(dtensor.numel(), part.numel(), dtensor.element_size())
-            self.problem, self.note = IN_PARTS, f"{type(dtensor).__name__}, {said}"
-        return True
-
-    def _count_elsewhere(self, numel: int, here: int, itemsize: int) -> str:
-        """Count the bytes of elements here and elsewhere, and return them as text."""
-        self.nbytes, self.elsewhere = here * itemsize, numel - here
-        return f"{here:,} of {numel:,} elements, {self.nbytes:,} of {numel * itemsize:,} bytes on this rank"
 
     def _count_stored(self, note: str) -> None:
         """Count the bytes of the stored elements once."""
@@ -164,12 +203,10 @@ class TensorSource(Source):
 
     @property
     def identity(self) -> object:
-        """The tensor."""
         return id(self.held)
 
     @property
     def requires_grad(self) -> bool:
-        """Whether backward computes a gradient for it."""
         if is_of_torch(self.held) and is_plain_without_modes(self.held):
             # As most are: to step out of modes takes three times as long.
             return bool(self.held.requires_grad)
@@ -209,11 +246,9 @@ class TensorSource(Source):
             return array[turned] if turned else array
 
     def values(self) -> Any:
-        """Return the tensor."""
         return self.held
 
     def stats(self) -> TensorStats:
-        """Return the statistics of all values, or of this rank's part."""
         from tensornp.core.values.stats.compute import scan
 
         # Rows and columns of a part have other numbers than those of the whole.
@@ -221,15 +256,14 @@ class TensorSource(Source):
 
     @outside_modes
     def _at(self, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
-        """Return a view of the elements at `index`, and the flips of its array.
-
-        torch has no steps downwards: what is taken with one is taken upwards.
-        """
+        """Return a view of the elements at `index`, and the flips of its array."""
         if index is Ellipsis:
             return self.held, ()
         part, shape = self.held, self._shape or ()
         if shard is not None:
-            part = _held_here(part)
+            info = as_local(inspect(part))
+            while (info.kind is LOCAL or info.kind.step is Step.STAND_IN) and info.inner is not None:
+                part, info = info.kind.inner(part), info.inner
             shape = tuple(part.shape)
         if self.several:
             # The others are different in each.
@@ -238,6 +272,7 @@ class TensorSource(Source):
         if self.several and taken.shape:
             raise BadRequestError("the tensor holds several, and one is taken by its number")
         ranges = iter(zip(taken.ranges, shape, strict=True))
+        # Torch has no negative steps.
         upwards: list[Any] = []
         turned: list[slice] = []
         for item in taken.items:
@@ -261,14 +296,6 @@ class TensorSource(Source):
         return part, tuple(turned) if any(one.step for one in turned) else ()
 
 
-def _held_here(tensor: Any) -> Any:
-    """Return this rank's part of a sharded tensor."""
-    info = as_local(inspect(tensor))
-    while (info.kind is LOCAL or info.kind.step is Step.STAND_IN) and info.inner is not None:
-        tensor, info = info.kind.inner(tensor), info.inner
-    return tensor
-
-
 @contextmanager
 def _in_a_sentence() -> Iterator[None]:
     """Convert errors of torch for this kind of tensor to one sentence."""
@@ -280,9 +307,3 @@ def _in_a_sentence() -> Iterator[None]:
         # A class of its own may raise anything.
         why = error_text(error).partition("\n")[0].partition(". ")[0][:_MAX_SAID]
         raise BadRequestError(f"torch does not take this index; take all, and index the array ({why})") from None
-
-
-def _with_inner(said: str, tensor: Any) -> str:
-    """Return a class name with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
-    inner = [(name, weight_of(name, "", value, "")) for name, value in own_attributes(tensor) if is_tensor(value)]
-    return inner_text(said, [(name, one.dtype, one.shape) for name, one in inner])

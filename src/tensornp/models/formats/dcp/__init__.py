@@ -1,1 +1,0 @@
-"""Read checkpoints of torch.distributed.checkpoint. Start with `checkpoint.py`."""
