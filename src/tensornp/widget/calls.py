@@ -21,10 +21,10 @@ from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.passes import rows
 from tensornp.render.passes.call import panel_html, values_of
 from tensornp.render.passes.card import alarms_of, title_of
-from tensornp.widget.looked_at import Binder, LookedAt
+from tensornp.widget.page import NONSENSE, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.tree import Tree
-from tensornp.widget.values import NONSENSE, Values, integer_of
+from tensornp.widget.values import Binder, LookedAt, Values
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
@@ -127,7 +127,7 @@ class LiveCalls(Tree):
             "nothing": "" if total else self._nothing(asked.search),
             "text": f"{total:,} of {counted(len(self._titles), 'call')}" if asked.is_list else "",
             "code": "" if asked.is_list else self._code,
-            "choices": [],
+            "filters": "",
         }
 
     def _nothing(self, search: str) -> str:
@@ -223,7 +223,8 @@ class CallsWidget(LivePart):
         """Return the HTML of one call."""
         call = self._call(request)
         html = panel_html(call, self._run._record)
-        return {"type": "call", "name": call.title, "code": self._code(call), "html": html}
+        code = self._code(call)
+        return {"type": "call", "name": call.title, "copies": {code: code} if code else {}, "html": html}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the message that opens the window on a kept value."""
