@@ -33,3 +33,22 @@ def rows_of(html: str, head: str) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def findings_of(html: str) -> list[dict[str, Any]]:
+    """Return each finding above a tree as its text, whether it is an alarm, and its buttons."""
+    found = []
+    for one in BeautifulSoup(html, "html.parser")(class_="tensornp-finding"):
+        first, others = [*one("button"), None, None][:2]
+        name = first.text if first else ""
+        found.append(
+            {
+                "text": first["aria-label"].removesuffix(f": {name}") if first else one.text,
+                "name": name,
+                "number": int(first["data-number"]) if first else -1,
+                "goal": first["data-goal"] if first else "",
+                "isAlarm": one.find(class_="tensornp-alarm") is not None,
+                "list": others["data-list"] if others else "",
+            }
+        )
+    return found

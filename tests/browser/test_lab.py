@@ -141,7 +141,7 @@ def test_cards_values_and_trees_are_legible_in_light_and_dark(lab: Page, server:
     notebook.run_all()
     weights, card = notebook.cell(3), notebook.cell(4)
     weights.get_by_role("treegrid").get_by_text("weight", exact=True).first.click()
-    expect(weights.locator(".tensornp-weight pre")).to_be_visible()
+    expect(weights.locator(".tensornp-panel pre")).to_be_visible()
     card.get_by_role("button", name="Values").click()
     expect(card.get_by_role("grid")).to_be_visible()
     for receipt in notebook.panel.locator("summary").filter(visible=True).all():

@@ -17,8 +17,8 @@ from browser.test_toggle_js import LAB_DARK, stop_clock
 from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.errors import NameTakenError
-from tensornp.widget.looked_at import LookedAt
 from tensornp.widget.toggle import TensorWidget
+from tensornp.widget.values import LookedAt
 
 
 class Navigator(ModulePage):
@@ -88,8 +88,6 @@ def test_it_is_a_grid_of_the_whole_tensor_with_one_tab_stop(navigator: MakeNavig
     expect(cell).to_have_attribute("aria-colindex", "201")
     expect(cell.locator("xpath=..")).to_have_attribute("aria-rowindex", "101")
     assert shown.grid.locator("[tabindex='0']").count() == 1
-    shown.page.keyboard.press("Shift+Tab")
-    expect(shown.page.get_by_role("button", name="Overview")).to_be_focused()
 
 
 def test_keys_move_as_in_a_grid(navigator: MakeNavigator) -> None:
@@ -206,7 +204,6 @@ def test_a_tensor_that_changes_or_goes_says_so_in_place(navigator: MakeNavigator
     shown.press("Control+End")
     shown.tensor = torch.ones(2, 5, dtype=torch.bfloat16)
     shown.press("ArrowLeft", "Home")
-    expect(shown.said).to_have_text("the tensor is now bfloat16 of shape (2, 5) on cpu")
     expect(shown.grid).to_have_attribute("aria-rowcount", "3")
     shown.press("Control+End")
     expect(shown.cell("1, 4")).to_be_focused()
@@ -244,24 +241,17 @@ def test_it_says_that_it_waits_and_when_the_kernel_is_gone(page: Page) -> None:
     assert all(control.is_disabled() for control in controls.all())
 
 
-def test_changes_are_announced_once(navigator: MakeNavigator) -> None:
-    """In one polite region: a cell that takes the focus is read out by itself, one that has kept it is announced."""
+def test_a_move_that_leaves_the_focus_elsewhere_is_announced(navigator: MakeNavigator) -> None:
+    """In one polite region; a cell that takes the focus is read out by itself."""
     shown = navigator(counted(500, 4))
     live = shown.page.locator("[aria-live]")
     expect(live).to_have_count(1)
-    expect(live).to_have_attribute("aria-live", "polite")
     shown.grid.locator("[tabindex='0']").focus()
-    shown.page.evaluate(
-        "window.heard = []; new MutationObserver(() => window.heard.push(document.querySelector('[aria-live]')"
-        ".textContent)).observe(document.querySelector('[aria-live]'), { childList: true })"
-    )
-    shown.press("ArrowDown")
-    assert shown.page.evaluate("window.heard") == []
-    shown.press("PageDown", "ArrowRight")
-    assert shown.page.evaluate("window.heard") == []
-    shown.press("PageDown", "PageDown")
-    heard = shown.page.evaluate("window.heard")
-    assert [text.split("  ")[0] for text in heard] == ["[33, 1]", "[49, 1]"]
+    shown.press("ArrowDown", "PageDown", "ArrowRight")
+    expect(live).to_have_text("")
+    shown.page.get_by_role("button", name="max", exact=True).press("Enter")
+    shown.settle()
+    expect(live).to_have_text("[499, 3]  1999.0  float64")
 
 
 def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
@@ -274,8 +264,8 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     answer = {
         "type": "window", "shape": [1, 1], "axes": [0, 1], "corner": [0, 0], "size": [1, 1], "part": 0, "num_parts": 0,
         "dtype": evil, "device": evil, "texts": [evil], "exact": [evil], "places": [[0], [0]],
-        "legend": evil, "numpy": evil, "torch": evil, "bound": evil, "show": [0, 0], "text": evil,
-        "overview": evil,
+        "legend": evil, "numpy": evil, "torch": evil, "whole": evil, "show": [0, 0], "text": evil, "index": evil,
+        "overview": evil, "faces": [],
     }  # fmt: skip
     shown.reply({**answer, "page": request["page"], "number": request["number"]}, ["AA==", "AAAA"])
     expect(shown.where).to_contain_text(evil)
@@ -309,7 +299,7 @@ def frame_of(shown: Navigator) -> list[float]:
 
 
 def test_a_click_in_the_overview_goes_to_that_place(navigator: MakeNavigator) -> None:
-    """The frame says where one is; arrows move it by a window, and Enter leads to the grid."""
+    """The frame says where one is, and Enter leads to the grid."""
     shown = navigator(counted(400, 800))
     overview = shown.page.get_by_role("button", name="Overview")
     box = overview.bounding_box()
@@ -321,13 +311,9 @@ def test_a_click_in_the_overview_goes_to_that_place(navigator: MakeNavigator) ->
     assert (row, column) == (pytest.approx(100, abs=16), pytest.approx(600, abs=16))
     expect(shown.cell(f"{row}, {column}")).to_be_focused()
     assert frame_of(shown) == pytest.approx([row / 400, column / 800], abs=0.02)
-    columns = shown.grid.locator("thead th").count()
     overview.focus()
-    shown.press("ArrowDown", "ArrowLeft")
-    expect(overview).to_be_focused()
-    shown.cell(f"{row + 16}, {column - columns}")
     shown.press("Enter")
-    expect(shown.cell(f"{row + 16}, {column - columns}")).to_be_focused()
+    expect(shown.cell(f"{row}, {column}")).to_be_focused()
 
 
 def test_faces_take_turns_at_one_place(blank: Page) -> None:
@@ -355,14 +341,12 @@ def test_faces_take_turns_at_one_place(blank: Page) -> None:
     expect(shown.cell("20, 30")).to_have_text("−5")
 
 
-def test_what_is_shown_is_bound_and_the_line_beside_says_how(navigator: MakeNavigator) -> None:
+def test_a_window_is_bound_to_a_name(navigator: MakeNavigator) -> None:
     """A name that is taken is asked about, and what was said goes with another window."""
     shown = navigator(counted(50, 4))
-    name, line = shown.page.get_by_label("Name to bind what is shown to"), shown.page.locator(".tensornp-same")
-    expect(line).to_have_text("part_np = %tonumpy w[0:16, :]")
-    name.fill("x")
-    expect(line).to_have_text("x = %tonumpy w[0:16, :]")
-    bind, said = shown.page.get_by_role("button", name="Bind window"), shown.page.locator(".tensornp-outcome")
+    values = shown.page.locator(".tensornp-values")
+    values.get_by_label("Name to bind the array to").fill("x")
+    bind, said = values.get_by_role("button", name="Bind"), values.locator(".tensornp-outcome")
     bind.click()
     shown.settle()
     expect(said).to_have_text("bound to x")
@@ -370,7 +354,6 @@ def test_what_is_shown_is_bound_and_the_line_beside_says_how(navigator: MakeNavi
     shown.grid.locator("[tabindex='0']").focus()
     shown.press("PageDown")
     expect(said).to_have_text("")
-    expect(line).to_have_text("x = %tonumpy w[1:17, :]")
     bind.click()
     shown.settle()
     expect(said).to_have_text("x is taken")

@@ -52,7 +52,7 @@ def test_after_run_all_everything_answers_while_the_last_cell_runs(lab: Page, se
         for index in (1, 2):
             cell = notebook.cell(index)
             cell.get_by_role("treegrid").get_by_text("weight", exact=True).click()
-            expect(cell.locator(".tensornp-weight pre")).to_contain_text("array([[")
+            expect(cell.locator(".tensornp-panel pre")).to_contain_text("array([[")
         card = notebook.cell(3)
         card.get_by_role("radio", name="copy", exact=True).click()
         expect(card.get_by_text("array: copy, 12 bytes", exact=True)).to_be_visible()

@@ -40,7 +40,7 @@ def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server) -
     expect(element).to_be_in_viewport(ratio=0.99)
     expect(cell.locator(".tensornp-where")).to_contain_text("[17, 5]  nan")
     lab.keyboard.press("Escape")
-    expect(cell.locator(".tensornp-weight")).to_be_hidden()
+    expect(cell.locator(".tensornp-panel")).to_be_hidden()
     assert lab.evaluate("document.activeElement.closest('[role=treegrid]') !== null")
 
 
@@ -58,4 +58,4 @@ def test_a_cell_that_runs_again_has_one_tree_and_a_gone_model_says_so(lab: Page,
     cell.get_by_label("Search the names").fill("0.0.bias")
     expect(grid.locator("tbody tr")).to_have_count(2)
     grid.locator("tbody tr").first.click()
-    expect(cell.locator(".tensornp-weight")).to_contain_text("reaches no weight any more")
+    expect(cell.locator(".tensornp-panel")).to_contain_text("reaches no weight any more")

@@ -13,7 +13,7 @@ from tree_rows import rows_of
 
 from tensornp.passes.records import PassRecord
 from tensornp.widget.calls import CallsWidget
-from tensornp.widget.values import NONSENSE
+from tensornp.widget.page import NONSENSE
 
 
 class Shown:
@@ -90,7 +90,7 @@ def test_a_list_is_searched_and_sorted():
         "layers.2.attn.drop (Dropout)", "layers.3.attn.drop (Dropout)",
     ]  # fmt: skip
     answer = page.ask("rows", search="attn.dorp")
-    assert (answer["html"], answer["nothing"]) == ("", "no name fits 'attn.dorp'; the closest is 'attn'")
+    assert rows_of(answer["html"], "") == [{"more": "no name fits 'attn.dorp'; the closest is 'attn'"}]
     assert "(" in page.ask("rows", search="/(/")["text"]
     for column in ("‖out‖", "min … max"):
         assert page.rows(sort=column, descending=True)[0]["cells"][column] == "nan"
@@ -106,12 +106,12 @@ def test_an_opened_call_is_its_card_with_links():
         built.operator("add", inputs=value(maker=3), outputs=value(maker=4))
     page = Shown(built.record())
     seen = page.ask("open", row=3)
-    assert (seen["name"], seen["code"]) == ("norm (LayerNorm)", "run['norm']")
+    assert (seen["name"], [*seen["copies"]]) == ("norm (LayerNorm)", ["run['norm']"])
     assert re.search(r'<button [^>]*data-to="2"[^>]*>embed \(Embedding\)</button>', seen["html"])
     assert "inside Net" in seen["html"] and "%%follow --keep norm" in seen["html"]
     operator = page.ask("open", row=4)
-    assert (operator["name"], operator["code"]) == ("`add`", "run[4]")
-    assert Shown(built.record(), opened="").ask("open", row=3)["code"] == ""
+    assert (operator["name"], [*operator["copies"]]) == ("`add`", ["run[4]"])
+    assert Shown(built.record(), opened="").ask("open", row=3)["copies"] == {}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_a_row_opens_the_navigator_where_both_sides_differ_most():
     """On the difference; the other faces have the numbers of both sides, and each element has its values on all."""
     names = models()
     shown = Shown(names, "before", "after")
-    assert [shown.live.names[first] for first, *_ in shown.live.printed] == ["layers.1.weight", "head"]
+    assert [shown.live.names[first] for first in shown.live.printed] == ["layers.1.weight", "head"]
     row = shown.live.names.index("layers.1.weight")
     with unchanged(*names["before"].values(), *names["after"].values()):
         _, window = shown.opened(row)

@@ -211,12 +211,12 @@ def test_a_tree_keeps_no_memory(kernel):
     kernel.run(ASK)
     kernel.run("import gc\nfrom torch.multiprocessing.reductions import StorageWeakRef")
     kernel.run("model = torch.nn.Linear(3, 2)\n%weights model")
-    assert "model.weight" in kernel.value("ask('open', weight=0)['torch']")
+    assert "model.weight" in kernel.value("ask('open', row=0)['copies']['PyTorch']")
     kernel.run("seen = StorageWeakRef(model.weight.untyped_storage())\ndel model\ngc.collect()")
-    assert "assign the model to a name" in kernel.value("ask('open', weight=0)['text']")
+    assert "assign the model to a name" in kernel.value("ask('open', row=0)['text']")
     assert kernel.value("seen.expired()") == "True"
     kernel.run("model = torch.nn.Linear(3, 2)\n%weights model.state_dict()")
-    assert "assign the model to a name" in kernel.value("ask('open', weight=0)['text']")
+    assert "assign the model to a name" in kernel.value("ask('open', row=0)['text']")
 
 
 @pytest.mark.slow

@@ -63,7 +63,7 @@ def test_one_that_is_ended_stays_and_says_that_it_is_partial(large, monkeypatch)
     def tell(change: Any) -> None:
         told.append(change.new)
         if 0 < change.new < 1:
-            card.end_scan()
+            ask(card, "end")
 
     card.observe(tell, "progress")
     ask(card, "stats")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
-from tree_rows import rows_of
+from tree_rows import findings_of, rows_of
 
 import tensornp as tnp
 from tensornp.errors import NoDataError
@@ -68,6 +68,9 @@ class Shown:
     def columns(self) -> list[str]:
         """Return the columns of the tree."""
         return [*self.rows()[0]["cells"]]
+
+    def findings(self) -> list[dict[str, Any]]:
+        return findings_of(self.widget.findings)
 
     def wait(self, is_done: Any) -> None:
         end = time.monotonic() + 60
@@ -148,13 +151,13 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     save_file(tensors, tmp_path / "m.safetensors")
     page = shown(tmp_path / "m.safetensors")
     number = page.rows(search="weight")[0]["number"]
-    answer = page.ask("open", weight=number)
-    assert html.escape(repr(tensors["a.weight"].numpy())) in answer["array"]
-    assert "(300, 300)" in answer["facts"] and "in the file" in answer["facts"]
-    assert eval(answer["numpy"], {"w": page.explorer}).tolist() == tensors["a.weight"].tolist()
-    stats = page.ask("stats", weight=number)["html"]
+    answer = page.ask("open", row=number)
+    assert html.escape(repr(tensors["a.weight"].numpy())) in answer["html"]
+    assert "(300, 300)" in answer["html"] and "in the file" in answer["html"]
+    assert eval(answer["copies"]["NumPy"], {"w": page.explorer}).tolist() == tensors["a.weight"].tolist()
+    stats = page.ask("stats", row=number)["html"]
     assert "90,000" in stats and 'data-seek="min"' in stats and stats.count("data:image/png;base64,") == 2
-    assert page.ask("values", weight=number)["name"] == answer["torch"] or answer["torch"] == ""
+    assert page.ask("values", row=number)["name"] == answer["copies"].get("PyTorch", "the tensor")
     seen = page.ask("move", corner=[3, 4], size=[1, 2])
     assert [float(one) for one in seen["exact"]] == pytest.approx(tensors["a.weight"][3, 4:6].tolist())
 
@@ -163,8 +166,8 @@ def test_no_name_and_no_value_is_taken_for_html(shown):
     """What a checkpoint holds is escaped where it is rendered."""
     evil = "<img src=x onerror=alert(1)>"
     page = shown({evil: torch.ones(2)})
-    answer = page.ask("open", weight=0)
-    assert "<img" not in answer["facts"] + answer["array"] + page.ask("rows")["html"]
+    answer = page.ask("open", row=0)
+    assert "<img" not in answer["html"] + page.ask("rows")["html"]
 
 
 def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
@@ -233,7 +236,7 @@ def test_gradients_are_columns_where_there_are_any(shown, monkeypatch):
     )
     model.weight.grad[2, 1] = torch.nan
     page.scan()
-    told = page.widget.findings[0]
+    told = page.findings()[0]
     assert (told["text"], told["name"], told["isAlarm"]) == (
         "1 weight has NaN or infinities in the gradient",
         "weight",
@@ -249,11 +252,11 @@ def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):
     page = shown({**{f"c{i}": torch.full((2,), 3.0 + i) for i in range(5)}, "a": torch.ones(3).cumsum(0),
                   "b": torch.ones(3).cumsum(0), "d": torch.zeros(4)})  # fmt: skip
     page.scan()
-    whats = {one["text"]: one["what"] for one in page.widget.findings}
+    whats = {one["text"]: one["list"] for one in page.findings()}
     assert page.names(filters={"findings": whats["2 with the same values"]}) == ["a", "b"]
     assert page.names(filters={"findings": whats["5 constant"]}, search="c{1..3}") == ["c1", "c2", "c3"]
     assert page.names(filters={"findings": "made up"}) == []
-    facts = page.ask("open", weight=[*page.explorer].index("a"))["facts"]
+    facts = page.ask("open", row=[*page.explorer].index("a"))["html"]
     assert "found by the scan: the same values as &#x27;b&#x27;" in facts
     page.ask("scan", filters={"findings": whats["2 with the same values"]})
     page.wait(lambda: page.widget.progress < 0)
@@ -265,21 +268,21 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     model = net()
     page = shown(model)
     page.scan()
-    assert not any(one["isAlarm"] for one in page.widget.findings)
+    assert not any(one["isAlarm"] for one in page.findings())
     with torch.no_grad():
         model[1][0].weight[0, 0] = torch.inf
         model[3][0].bias[2] = torch.nan
     page.scan()
     number = [*page.explorer].index("3.0.bias")
-    nan, inf, *others = page.widget.findings
-    told = {"text": "1 weight has NaN", "what": "NaN", "isAlarm": True, "name": "3.0.bias", "more": 0}
+    nan, inf, *others = page.findings()
+    told = {"text": "1 weight has NaN", "isAlarm": True, "name": "3.0.bias", "list": ""}
     assert nan == {**told, "number": number, "goal": "nan"}
     assert (inf["text"], inf["name"], inf["goal"]) == ("1 weight has infinities", "1.0.weight", "inf")
     assert not any(one["isAlarm"] or one["goal"] for one in others)
     alarms = {row["name"]: row["link"] for row in page.rows(sort="findings")}
     assert (alarms["3.0.bias"][0], alarms["1.0.weight"][0], alarms["2.0.bias"]) == ("1 NaN", "1 +Inf", None)
-    assert page.ask("values", weight=number, goal="nan")["goal"] == "nan"
-    assert page.ask("values", weight=number, goal="widest")["type"] == "error"
+    assert page.ask("values", row=number, goal="nan")["goal"] == "nan"
+    assert page.ask("values", row=number, goal="widest")["type"] == "error"
 
 
 def test_a_scan_can_be_ended(shown, monkeypatch):
@@ -292,14 +295,14 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     page.ask("scan")
     page.wait(lambda: page.widget.progress < 0)
     assert "stopped" in page.widget.scanned
-    (note,) = [one["text"] for one in page.widget.findings if not one["name"]]
+    (note,) = [one["text"] for one in page.findings() if not one["name"]]
     assert note.startswith("the scan was stopped when ")
     read = int(note.split()[5])
     assert note.endswith(f"when {read} of 50 weights were read; Scan reads all") and 0 < read < 50
     assert page.names(filters={"state": "not read"}) == [str(i) for i in range(read, 50)]
     page.found = page.objects.__getitem__
     page.scan()
-    assert not any("stopped" in one["text"] for one in page.widget.findings)
+    assert not any("stopped" in one["text"] for one in page.findings())
 
 
 def test_what_is_gone_is_said(shown):
@@ -312,7 +315,7 @@ def test_what_is_gone_is_said(shown):
 
     page.found = gone
     for kind in ("open", "stats", "values", "bind"):
-        answer = page.ask(kind, weight=0, open=True, name="x")
+        answer = page.ask(kind, row=0, open=True, name="x")
         assert answer["type"] == "error", kind
     assert page.answers[0]["type"] == "rows"
 
@@ -322,7 +325,7 @@ def test_an_array_is_bound_to_a_name(shown):
     bound = {}
     page = shown(net(), binder=lambda name, make, overwrite: bound.update({name: (make(), overwrite)}))
     page.ask("rows")
-    assert page.ask("bind", weight=0, name="x")["text"].startswith("bound to x: tnp.to_numpy(model[0][0].weight)")
+    assert page.ask("bind", row=0, name="x")["text"].startswith("bound to x: tnp.to_numpy(model[0][0].weight)")
     array, overwrite = bound["x"]
     assert array.shape == (4, 4)
     assert overwrite is False
@@ -344,11 +347,11 @@ def test_an_array_is_bound_to_a_name(shown):
         {"type": "rows", "filters": {"bytes": "9" * 5000}},
         {"type": "rows", "opened": list(range(20_000))},
         {"type": "rows", "opened": ["x"]},
-        {"type": "open", "weight": -1},
-        {"type": "open", "weight": 10**9},
+        {"type": "open", "row": -1},
+        {"type": "open", "row": 10**9},
         {"type": "open"},
-        {"type": "stats", "weight": True},
-        {"type": "bind", "weight": 0, "name": None},
+        {"type": "stats", "row": True},
+        {"type": "bind", "row": 0, "name": None},
     ],
 )
 def test_nonsense_is_answered_by_a_sentence(shown, request_):

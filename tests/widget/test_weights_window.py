@@ -37,7 +37,7 @@ def bound(request: pytest.FixtureRequest, tmp_path: Path):
             widget._receive(None, {"type": kind, "page": "p", "number": 1, **request}, [])
             return answers[-1]
 
-        opened = ask("values", weight=list(entries).index(name))
+        opened = ask("values", row=list(entries).index(name))
         return ask, names, model, opened
 
     yield open_weight
@@ -52,7 +52,7 @@ def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):
     assert ask("bind window", name="part", **asked)["text"] == "bound to part"
     expected = WEIGHTS["encoder.query.weight"][3:8, 4:10].numpy()
     np.testing.assert_array_equal(names["part"], expected)
-    np.testing.assert_array_equal(eval(seen["bound"], {"tnp": tnp, "model": model}), expected)
+    np.testing.assert_array_equal(eval(seen["numpy"], {"tnp": tnp, "model": model}), expected)
 
 
 @pytest.mark.parametrize(

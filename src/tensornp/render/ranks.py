@@ -12,7 +12,7 @@ from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
 from tensornp.models.outline.fold import folded
 from tensornp.processes.asking import ranks_text
 from tensornp.processes.merged import Drift, OnRanks, Place, RankStats, RankWeights
-from tensornp.render.layout.document import Alarm, Document, Heading, Lines
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
 from tensornp.render.layout.table import Table, TableRow, said_once
 from tensornp.render.layout.words import listed
 from tensornp.render.models.weights import MAX_ROWS, table_of
@@ -31,12 +31,12 @@ def rank_weights_document(weights: RankWeights) -> Document:
     more = f"… and {len(differences) - _MAX_LINES:,} more" if len(differences) > _MAX_LINES else ""
     return Document(
         (
-            Heading(" · ".join(head)),
-            *map(Alarm, differences[:_MAX_LINES]),
-            Lines((more,)),
+            headline(" · ".join(head)),
+            *map(alarm_line, differences[:_MAX_LINES]),
+            small_print(more),
             silent_lines(weights.answers.silent_lines),
             table,
-            Lines((rest,)),
+            small_print(rest),
         )
     )
 
@@ -61,11 +61,11 @@ def _entry(one: OnRanks) -> WeightEntry:
     )  # fmt: skip
 
 
-def silent_lines(told: Sequence[str]) -> Lines:
+def silent_lines(told: Sequence[str]) -> Part:
     """Return the first silent ranks with the reasons."""
     said = [cut(why, _MAX_LINE) for why in told]
     more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all" if len(said) > _MAX_LINES else ""
-    return Lines((*said[:_MAX_LINES], more))
+    return small_print(*said[:_MAX_LINES], more)
 
 
 _MAX_PLACES = 16
@@ -84,8 +84,8 @@ def rank_stats_document(stats: RankStats) -> Document:
     alarms = [f"the bits on {ranks_text(stats.differing)} are not those of the others"] if stats.differing else []
     return Document(
         (
-            Heading(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
-            *(Alarm(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
+            headline(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
+            *(alarm_line(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
             silent_lines(stats.answers.silent_lines),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )
@@ -123,10 +123,10 @@ def drift_document(drift: Drift) -> Document:
     unread = f"not compared, as the bits cannot be read: {listed(names, _MAX_LINES)}" if names else ""
     return Document(
         (
-            Heading(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
-            Lines((unread,)),
+            headline(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
+            small_print(unread),
             silent_lines(drift.answers.silent_lines),
             Table(("name", "what"), tuple(rows)),
-            Lines((more,)),
+            small_print(more),
         )
     )

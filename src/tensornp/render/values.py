@@ -14,7 +14,7 @@ from tensornp.core.values.locate import Location
 from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
-from tensornp.render.layout.document import Alarm, Beside, Both, Document, Heading, Lines, Pictures, headed
+from tensornp.render.layout.document import Document, Part, alarm_line, headed, headline, side_by_side, small_print
 from tensornp.render.layout.style import CARD, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
@@ -40,16 +40,16 @@ def stats_document(summary: StatsSummary) -> Document:
     bold = f"<b>{name_html(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
     head = f"<div>{bold}{badges or escape(str(summary.description))}</div>"
-    pictures = Pictures(lambda: "".join(_pictures(summary)))
+    pictures = Part(html=lambda: "".join(_pictures(summary)))
     first, *others = stats_tables(summary)
-    figures = Beside((first, Both(_bars(summary)), *others, pictures))
-    return Document((Both(f"{name}{summary.description}", head), figures))
+    figures = side_by_side((first, Part(_bars(summary)), *others, pictures))
+    return Document((Part(f"{name}{summary.description}", head), figures))
 
 
 def panel_stats_html(summary: StatsSummary) -> str:
     """Return the figures for the panel of a weight; extremes are links to their elements."""
-    pictures = Pictures(lambda: "".join(_pictures(summary)))
-    return Document((Beside((*stats_tables(summary, is_live=True), pictures)),), CARD).html()
+    pictures = Part(html=lambda: "".join(_pictures(summary)))
+    return Document((side_by_side((*stats_tables(summary, is_live=True), pictures)),), CARD).html()
 
 
 def _bars(summary: StatsSummary) -> str:
@@ -168,14 +168,14 @@ def location_document(place: Location) -> Document:
     known = ", ".join(str(list(index)) for index in place.indices)
     # The heading has the first ones.
     rest = f"the first {len(place.indices)}: {known}" if len(place.indices) > _IN_HEADING else ""
-    return Document((Heading(str(place)), Lines((rest,))))
+    return Document((headline(str(place)), small_print(rest)))
 
 
 def histogram_document(histogram: Histogram) -> Document:
     """Return the range, the count and the tallest bin of a histogram, with a picture on a page."""
     # The line replaces an alternative text.
-    picture = Pictures(lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))
-    return Document((picture, Lines((histogram_alt(histogram),))))
+    picture = Part(html=lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))
+    return Document((picture, small_print(histogram_alt(histogram))))
 
 
 def comparison_document(summary: ComparisonSummary) -> Document:
@@ -183,9 +183,9 @@ def comparison_document(summary: ComparisonSummary) -> Document:
     comparison = summary.comparison
     head = headed([(name, "") for name in summary.names], comparison.verdict)
     picture = summary.picture
-    pictures = Both() if picture is None else Pictures(lambda: picture_html(picture))
+    pictures = Part() if picture is None else Part(html=lambda: picture_html(picture))
     said, _, cure = comparison._note.partition(": ")
-    return Document((head, *([Alarm(said, f": {cure}")] if said else []), pictures, _comparison_table(summary)))
+    return Document((head, *([alarm_line(said, f": {cure}")] if said else []), pictures, _comparison_table(summary)))
 
 
 def _comparison_table(summary: ComparisonSummary) -> Table:

@@ -22,10 +22,10 @@ from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.passes import rows
 from tensornp.render.passes.call import panel_html, values_of
 from tensornp.render.passes.card import alarms_of, title_of
-from tensornp.widget.looked_at import Binder, LookedAt
+from tensornp.widget.page import NONSENSE, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.tree import Tree
-from tensornp.widget.values import NONSENSE, Values, integer_of
+from tensornp.widget.values import Binder, LookedAt, Values
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
@@ -121,7 +121,7 @@ class LiveCalls(Tree):
             "nothing": "" if total else nothing,
             "text": f"{total:,} of {counted(len(self._titles), 'call')}" if asked.is_list else "",
             "code": "" if asked.is_list else self._code,
-            "choices": [],
+            "filters": "",
         }
 
     def row(self, item: Branch, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
@@ -207,8 +207,9 @@ class CallsWidget(LivePart):
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         call = self._call(request)
-        code, html = self._code(call), panel_html(call, self._run._record)
-        return {"type": "call", "name": call.title, "code": code, "html": html}
+        html = panel_html(call, self._run._record)
+        code = self._code(call)
+        return {"type": "call", "name": call.title, "copies": {code: code} if code else {}, "html": html}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the message that opens the window on a kept value."""

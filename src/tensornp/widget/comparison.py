@@ -19,10 +19,10 @@ from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.choose import searched
 from tensornp.render.models.comparison import LiveRows, live_rows
-from tensornp.widget.looked_at import LookedAt
+from tensornp.widget.page import NONSENSE, Answer, Request, integer_of
 from tensornp.widget.part import module, stylesheet
 from tensornp.widget.table import LiveTable
-from tensornp.widget.values import NONSENSE, Answer, Request, Values, integer_of
+from tensornp.widget.values import LookedAt, Values
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""

@@ -1,10 +1,26 @@
-"""The page of a kernel: whether there is one, and whether it keeps outputs apart."""
+"""The page of a kernel: its requests, whether there is one, and whether it keeps outputs apart."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from tensornp.errors import BadRequestError
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+Handler = Callable[[Request], Answer | tuple[Answer, list[bytes]]]
+"""Answers a request of a page, perhaps with numbers that travel as bytes."""
+NONSENSE = "the page has asked for something that is not here; reload the page"
+
+
+def integer_of(value: Any) -> int:
+    """Return the value if it is an integer, or raise BadRequestError."""
+    if type(value) is not int:
+        raise BadRequestError(NONSENSE)
+    return value
 
 
 def runs_without_page(shell: Any) -> bool:

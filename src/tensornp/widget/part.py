@@ -22,8 +22,8 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.errors import NameTakenError, TensornpError
 from tensornp.widget.es_modules import joined
-from tensornp.widget.page import runs_without_page
-from tensornp.widget.values import Answer, Handler, Request, Values
+from tensornp.widget.page import Answer, Handler, Request, runs_without_page
+from tensornp.widget.values import Values
 
 STATIC = Path(__file__).parent / "static"
 """ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
@@ -185,6 +185,15 @@ class ScanningPart(LivePart):
     progress: Any = traitlets.Float(-1, allow_none=True).tag(sync=True)
     _ended: threading.Event | None = None
 
+    def __init__(self, handlers: Mapping[str, Handler], **more: Any) -> None:
+        super().__init__({"end": self._end, **handlers}, **more)
+
+    def _end(self, _: Request) -> Answer:
+        """End the scan, which then shows what it has read."""
+        if self._ended is not None:
+            self._ended.set()
+        return {}
+
     def scan(self, read: Callable[[GoOn], Any], done: Callable[[Any, str], None]) -> None:
         """Call `read` in a thread, unless a scan runs, and then `done` with its result or with a reason."""
         if self._ended is None:
@@ -192,14 +201,9 @@ class ScanningPart(LivePart):
             task = (read, done, self._ended)
             threading.Thread(target=self._run, args=task, name="tensornp scan", daemon=True).start()
 
-    def end_scan(self) -> None:
-        """End the scan, which then shows what it has read."""
-        if self._ended is not None:
-            self._ended.set()
-
     def forget_scan(self) -> None:
         """End the scan, and show nothing of it."""
-        self.end_scan()
+        self._end({})
         self._ended = None
 
     def _run(self, read: Callable[[GoOn], Any], done: Callable[[Any, str], None], ended: threading.Event) -> None:

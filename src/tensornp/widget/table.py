@@ -9,8 +9,8 @@ from typing import Any
 import traitlets
 
 from tensornp.errors import BadRequestError
+from tensornp.widget.page import NONSENSE, Answer, Handler, Request
 from tensornp.widget.part import LivePart, module, stylesheet
-from tensornp.widget.values import NONSENSE, Answer, Handler, Request
 
 
 class LiveTable(LivePart):

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import traitlets
@@ -25,11 +25,10 @@ from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.layout.document import bundle
 from tensornp.render.show import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
-from tensornp.widget.looked_at import Binder, LookedAt, Reaches, always
-from tensornp.widget.part import GoOn, ScanningPart, module, stylesheet
-from tensornp.widget.values import Answer, Request, Values
+from tensornp.widget.page import Answer, Request
+from tensornp.widget.part import ScanningPart, module, stylesheet
+from tensornp.widget.values import Binder, LookedAt, Reaches, Values
 
-_GONE = "the tensor of this card is gone; show it again"
 _TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
     "share": "Live and writeable: a write on either side is seen on the other.",
@@ -80,52 +79,48 @@ class TensorWidget(ScanningPart):
         anchor: str = "",
         suggestion: str = "array_np",
         binder: Binder | None = None,
-        reaches: Reaches = always,
+        reaches: Reaches | None = None,
     ) -> None:
         if tensor is not None:
             check_tensor(tensor, "TensorWidget")
         self._binder, self._reaches = binder, reaches
         handlers = {
-            "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan,
-            "end": self._end,
+            "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan
         }  # fmt: skip
-        super().__init__(handlers, values=Values(), suggestion=suggestion, can_bind=binder is not None)
+        self._now = _NOTHING
+        super().__init__(handlers, values=Values(), can_bind=binder is not None)
         options = options or DisplayOptions()
         summary = summarize(tensor, options, look) if tensor is not None else _NOTHING
-        self._aim(held or (lambda: tensor), summary, options, look)
-        self.anchor = anchor
+        self.show(held or (lambda: tensor), summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
 
     def show(
-        self, held: Held, summary: TensorSummary, *, options: DisplayOptions, look: Look, anchor: str, suggestion: str
+        self,
+        held: Held,
+        summary: TensorSummary,
+        *,
+        options: DisplayOptions,
+        look: Look | None,
+        anchor: str,
+        suggestion: str,
     ) -> None:
         """Move to the card of class `anchor`, which shows the tensor `held()`."""
         with self._lock, self.hold_sync():
-            self._aim(held, summary, options, look)
+            self.forget_scan()
+            self._held, self._options, self._look = held, options, look
+            self._static = summary
+            self.message = ""
+            self._paint(summary)
             self.suggestion, self.anchor = suggestion, anchor
 
     def rest(self) -> None:
         """Leave the card, and wait for the next."""
-        with self._lock, self.hold_sync():
-            self._aim(lambda: None, _NOTHING, self._options, None)
-            self.anchor = ""
-
-    def _aim(self, held: Held, summary: TensorSummary, options: DisplayOptions, look: Look | None) -> None:
-        self.forget_scan()
-        self._held, self._options, self._look = held, options, look
-        self._static = self._now = summary
-        self.message = ""
-        self._paint()
+        self.show(lambda: None, _NOTHING, options=self._options, look=None, anchor="", suggestion="")
 
     def move_into(self, anchor: str) -> str:
         """Move to a new static card of class `anchor`, and return its HTML."""
         with self._lock:
             self._static, self.anchor = self._now, anchor
             return tensor_html(self._static, self._options, anchor=anchor)
-
-    @property
-    def reached(self) -> str:
-        """Return the expression that reaches the tensor, empty if none is known."""
-        return self._now.surroundings.name
 
     @property
     def array(self) -> Any:
@@ -152,15 +147,14 @@ class TensorWidget(ScanningPart):
             tensor = self._held()
             self._binder(name, lambda: self._array_of(tensor), overwrite)
             # The card shows the bound array, also after a write to the tensor.
-            self._now = self._seen_in(self.mode, _living(tensor))
-            self._paint()
-            # The tensor's own name would be that of the array.
-            is_reached = re.match(r"\w+", self.reached) and not re.match(rf"{name}\b", self.reached)
-            if not is_reached:
+            self._paint(self._seen_in(self.mode, _living(tensor)))
+            # The tensor's own name is now that of the array.
+            tensor_name = self._now.surroundings.name
+            if not re.match(r"\w+", tensor_name) or re.match(rf"{name}\b", tensor_name):
                 return ""
-            if self._has_part():
-                return f'{name} = tnp.to_numpy({self.reached}, shard="local")'
-            return f"{name} = %tonumpy --{self.mode} {self.reached}"
+            if self._shard:
+                return f'{name} = tnp.to_numpy({tensor_name}, shard="local")'
+            return f"{name} = %tonumpy --{self.mode} {tensor_name}"
 
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
@@ -168,6 +162,8 @@ class TensorWidget(ScanningPart):
             self.forget_scan()
             self._held = lambda: None
         super().close()
+
+    # --- what the page asks for
 
     def _choose(self, request: Request) -> Answer:
         with self.hold_sync():
@@ -178,18 +174,18 @@ class TensorWidget(ScanningPart):
         return {"mode": self.mode}
 
     def _bind(self, request: Request) -> Answer:
-        name = str(request.get("name"))
+        name = str(request.get("name")).strip()
         with self.hold_sync():
             again = self.bind(name, overwrite=request.get("overwrite") is True)
         return {"text": f"bound to {name} ({self.mode})", "again": again}
 
     def _open_values(self, request: Request) -> Answer:
         """Return the message that opens the window on the values."""
-        shard = ', shard="local"' if self._has_part() else ""
+        name, shard = self._now.surroundings.name, ', shard="local"' if self._shard else ""
         looked_at = LookedAt(
             self._held,
-            name=self.reached,
-            array_name=f"tnp.to_numpy({self.reached}{shard})" if self.reached else "",
+            name=name,
+            array_name=f"tnp.to_numpy({name}{shard})" if name else "",
             reaches=self._reaches,
             binder=self._binder,
             suggestion=self.suggestion,
@@ -203,27 +199,25 @@ class TensorWidget(ScanningPart):
         tensor = _living(self._held())
         if self.progress is not None:
             self.message = ""
-            self.scan(partial(stats_of, tensor), self._scanned)
+            # Other threads are left to the kernel.
+            self.scan(lambda go_on: scan(tensor, progress=go_on, num_threads=1), self._scanned)
         return {}
 
     def _scanned(self, stats: TensorStats | None, reason: str) -> None:
         if stats is not None:
-            self._now = dataclasses.replace(self._now, stats=stats)
-            self._paint()
+            self._paint(dataclasses.replace(self._now, stats=stats))
         self.message = reason or "the figures are in the card"
 
-    def _end(self, _: Request) -> Answer:
-        self.end_scan()
-        return {}
+    # --- the mode
 
-    def _has_part(self) -> bool:
-        """Return whether this rank holds values of a sharded tensor."""
-        return self._now.info is not None and has_part(self._now.info)
+    @property
+    def _shard(self) -> Literal["local"] | None:
+        """Return the shard that is converted: the values of this rank, if the tensor is sharded."""
+        return "local" if self._now.info is not None and has_part(self._now.info) else None
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None
-        shard = "local" if self._has_part() else None
-        return to_numpy(_living(tensor), max_nbytes=limit, shard=shard, **mode_arguments(self.mode))
+        return to_numpy(_living(tensor), max_nbytes=limit, shard=self._shard, **mode_arguments(self.mode))
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:
@@ -244,22 +238,31 @@ class TensorWidget(ScanningPart):
         if summary.mode != mode and summary.info is not None:
             raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
         around = dataclasses.replace(summary.surroundings, typed=self._static.surroundings.typed)
-        return dataclasses.replace(
-            summary, surroundings=around, style=self._static.style, stats=summary.stats or self._now.stats
-        )
+        stats = summary.stats or self._now.stats
+        return dataclasses.replace(summary, surroundings=around, style=self._static.style, stats=stats)
 
     @traitlets.observe("mode")
     def _follow(self, _: Any) -> None:
-        if self._painted is not self._now:
-            self._paint()
+        self._paint(self._now)
 
-    def _paint(self) -> None:
+    def _paint(self, now: TensorSummary) -> None:
         """Update what the page shows of the card."""
-        now = self._painted = self._now
+        self._now = now
+        if self.mode != now.mode:
+            # This paints.
+            self.mode = now.mode
+            return
         info, stats = now.info, now.stats
         plans = plan_modes(info, self._options) if info is not None else dict.fromkeys(MODES, now.refusal)
-        self.mode = now.mode
-        self.choices = [_choice(mode, plan, mode == now.mode) for mode, plan in plans.items()]
+        self.choices = [
+            {
+                "name": mode,
+                "chosen": mode == now.mode,
+                "enabled": not isinstance(plan, str),
+                "title": plan if isinstance(plan, str) else _title(mode, plan),
+            }
+            for mode, plan in plans.items()
+        ]
         self.html = tensor_html(now, self._options, is_live=True)
         is_offered = self._options.stats != "off" and now.style == "card" and self._static.stats is None
         has_values = info is not None and info.data_state == "available" and info.numel > 0
@@ -267,10 +270,11 @@ class TensorWidget(ScanningPart):
         if self._ended is None:
             self.progress = -1.0 if is_offered and has_values and not is_whole else None
 
+    # --- other front ends
+
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        # One that was made for a file has no comm.
+        # Without a comm, as in a file, the static card stands alone.
         data, metadata = self.view_bundle() if self.comm is not None else ({}, {})
-        # The static card stands where no widget can be shown.
         return {**data, **self._static_bundle()}, metadata
 
     def _display_(self) -> Card:
@@ -290,23 +294,14 @@ class TensorWidget(ScanningPart):
         return f"<TensorWidget in mode {self.mode}; .array is its array>"
 
 
-def _choice(name: str, plan: ConversionPlan | str, is_chosen: bool) -> dict[str, Any]:
-    """Return a mode, and whether it is possible."""
-    if isinstance(plan, str):
-        return {"name": name, "enabled": False, "title": plan, "chosen": is_chosen}
-    title = _TITLES[name] if plan.shares_memory or name == "copy" else f"{_TITLES[name]} Here: {plan.reason}."
-    return {"name": name, "enabled": True, "title": title, "chosen": is_chosen}
-
-
-def stats_of(tensor: torch.Tensor, go_on: GoOn) -> TensorStats:
-    """Return the statistics of a tensor, and leave other threads to the kernel."""
-    return scan(tensor, progress=go_on, num_threads=1)
+def _title(mode: str, plan: ConversionPlan) -> str:
+    return _TITLES[mode] if plan.shares_memory or mode == "copy" else f"{_TITLES[mode]} Here: {plan.reason}."
 
 
 def _living(tensor: torch.Tensor | None) -> torch.Tensor:
     if tensor is None:
-        raise NoDataError(_GONE)
+        raise NoDataError("the tensor of this card is gone; show it again")
     return tensor
 
 
-_NOTHING = TensorSummary("Tensor", "view", None, None, _GONE, None)
+_NOTHING = TensorSummary("Tensor", "view", None, None, "", None)

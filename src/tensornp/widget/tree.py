@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from tensornp.errors import BadRequestError
 from tensornp.models.outline.choose import Asked
-from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, more_html, row_html
-from tensornp.widget.values import NONSENSE, integer_of
+from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, note_html, row_html
+from tensornp.widget.page import NONSENSE, integer_of
 
 MAX_ROWS, MAX_LISTED = 500, 100
 """Rows below one branch of a tree, and rows of a list, which is sent at each letter of a search."""
@@ -56,7 +56,7 @@ class Tree(ABC):
 
     @abstractmethod
     def facts(self, asked: Asked) -> dict[str, Any]:
-        """Return facts about all rows: `nothing` if there are none, `text`, `code` and `choices`."""
+        """Return facts about all rows: `text`, `code`, `filters` as HTML, and `nothing` if there are no rows."""
 
     def rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rows below `parent`, or all rows with `opened` branches open."""
@@ -72,10 +72,12 @@ class Tree(ABC):
             reveal, opened = request.get("reveal"), self._opened(request)
             path = self.path(integer_of(reveal)) if reveal is not None else frozenset()
             html = self._html(-1, asked, columns, opened | path, path)
+        facts = self.facts(asked)
+        if nothing := facts.pop("nothing"):
+            html = note_html(nothing, 1, columns)
         width = sum(column.width + 2 for column in columns[1:]) + _NAME_WIDTH
         return {
-            "type": "rows", "html": html, "head": head_html(columns), "width": width, "isList": asked.is_list,
-            **self.facts(asked),
+            "type": "rows", "html": html, "head": head_html(columns), "width": width, "isList": asked.is_list, **facts
         }  # fmt: skip
 
     def _html(
@@ -96,7 +98,9 @@ class Tree(ABC):
             level = row.level
             if row.is_open:
                 parts.append(self._html(row.id, asked, columns, opened, path))
-        return "".join([*parts, *([more_html(len(rest), level, columns)] if rest else [])])
+        if rest:
+            parts.append(note_html(f"… {len(rest):,} more; search for them", level, columns))
+        return "".join(parts)
 
     def _opened(self, request: Mapping[str, Any]) -> frozenset[int]:
         opened = request.get("opened")

@@ -2,43 +2,100 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from tensornp.core.convert.plan import mode_arguments
+from tensornp.core.convert.to_numpy import to_numpy
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.text import format_nbytes
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_of
-from tensornp.core.values.shown.window import Index, Window, index_here, parse_index, window_of, window_text
+from tensornp.core.values.shown.preview import gathered
+from tensornp.core.values.shown.window import (
+    Index,
+    Window,
+    expression_of,
+    index_here,
+    parse_index,
+    window_of,
+    window_text,
+)
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
+from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.render.pictures.legend import heatmap_alt, overview_legend, window_legend
 from tensornp.render.pictures.png import data_uri, heatmap_png
-from tensornp.widget.looked_at import LookedAt
+from tensornp.widget.page import NONSENSE, Answer, Handler, Request, integer_of
 
-Request = Mapping[str, Any]
-Answer = dict[str, Any]
-Handler = Callable[[Request], Answer | tuple[Answer, list[bytes]]]
-"""Answers a request of a page, perhaps with numbers that travel as bytes."""
-MAX_NBYTES = 19_000
-"""Bytes of one answer, without the kernel's envelope."""
-NONSENSE = "the page has asked for something that is not here; reload the page"
+Binder = Callable[[str, Callable[[], Any], bool], None]
+"""Binds a name to the array that the second argument makes, overwriting only if the third says so."""
+Reaches = Callable[[str, Any], bool]
+"""Returns whether an expression reaches the tensor now."""
 SEEN_WHOLE = 16, 16
 """Rows and columns of a plane without an overview."""
 _SIZE = 16, 12
 """Rows and columns of a window if the page does not say how many it has room for."""
 _GONE = "the tensor of this card is gone; show it again"
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
-SOUGHT = ("absmax", "min", "max", "nan", "inf")
+_SOUGHT = ("absmax", "min", "max", "nan", "inf")
+_DEFAULTS = DisplayOptions()
 
 
-def integer_of(value: Any) -> int:
-    """Return the value if it is an integer, or raise BadRequestError."""
-    if type(value) is not int:
-        raise BadRequestError(NONSENSE)
-    return value
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """The tensor in the navigator, which this does not keep alive.
+
+    `held` returns it, or None if it is gone. `name` and `array_name` are the expressions of the tensor and of its
+    array, empty if there is none. `take` returns the array at an index, for values outside of memory. `suggestion` is a
+    name for the array of a window. `faces` replace `held`: tensors of one shape with their labels.
+    """
+
+    held: Callable[[], torch.Tensor | StoredValues | None] = lambda: None
+    name: str = ""
+    array_name: str = ""
+    reaches: Reaches | None = None
+    binder: Binder | None = None
+    take: Callable[[tuple[int | slice, ...]], Any] | None = None
+    suggestion: str = "a_np"
+    options: DisplayOptions = _DEFAULTS
+    faces: tuple[tuple[str, LookedAt], ...] = ()
+
+    def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
+        """Return the expressions of a window's array and tensor, and the whole, before an index of an element.
+
+        All are empty if no name reaches the tensor.
+        """
+        is_reached = self.reaches is None or self.reaches(self.name, self.held())
+        if not (self.name and is_reached):
+            return {"numpy": "", "torch": "", "whole": ""}
+        code, array = subject.code(self.name), self.array_name
+        array = f"{array}[{subject.part}]" if array and subject.num_parts else array
+        numpy = expression_of(array, window) if array else ""
+        return {"numpy": numpy, "torch": expression_of(code, window) if code else "", "whole": code or array}
+
+    def array_of(self, subject: Subject, window: Window) -> Any:
+        """Return the array of a window in the mode of the options, as `%tonumpy` does.
+
+        Tensors that cannot be sliced, such as sparse ones, are copied.
+        """
+        if self.take is not None:
+            array = self.take(window.index)
+        elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
+            with modes.outside_modes():
+                part = subject.tensor[window.index]
+            limit = self.options.max_nbytes or None
+            array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))
+        else:
+            array = gathered(subject.tensor, subject.info, subject.plan, window.places)
+            array = array[tuple(slice(None) if isinstance(item, slice) else 0 for item in window.index)]
+        return array.T if window.is_transposed else array
 
 
 def _integers(value: Any) -> Index:
@@ -48,27 +105,23 @@ def _integers(value: Any) -> Index:
 
 
 class Values:
-    """The window on values of one live part.
-
-    A request is complete by itself; only the tensor that was shown last is remembered, and not kept alive.
-    """
+    """Serves windows on the values of one live part, and keeps no tensor alive."""
 
     def __init__(self) -> None:
         self.looked_at = LookedAt()
         self.is_shown = False
         self.is_latest: Callable[[Request], bool] = lambda request: True
 
-    @property
-    def handlers(self) -> dict[str, Handler]:
-        """The functions that answer the requests of a window."""
-        return {"move": self._moved, "overview": self._draw, "bind window": self._bound}
+        self.handlers: dict[str, Handler] = {
+            "move": self._moved, "overview": self._draw, "bind window": self._bound
+        }  # fmt: skip
 
     def show(self, looked_at: LookedAt, goal: str | Index = "") -> Answer:
         """Look at another tensor, and return what the page needs to open a window on it.
 
         `goal` is where it opens: "nan", "inf", "min", "max", "absmax", or an index.
         """
-        if not isinstance(goal, tuple) and goal not in ("", *SOUGHT):
+        if not isinstance(goal, tuple) and goal not in ("", *_SOUGHT):
             raise BadRequestError(NONSENSE)
         self.looked_at, self.is_shown = looked_at, True
         suggestion = looked_at.suggestion if looked_at.binder is not None else ""
@@ -97,38 +150,25 @@ class Values:
         """Return the answer to a request for a window, and the shades as bytes."""
         looked_at, subject = self._face_of(request), self._subject(request)
         window, shown, text = self._aimed(subject, _window_asked(subject.shape, request), request)
-        while True:
-            seen = read_window(subject, window)
-            legend = window_legend(seen, is_complex=subject.info.dtype.is_complex)
-            answer = {
-                **_window_data(subject, window),
-                **looked_at.expressions(subject, window),
-                "texts": seen.texts,
-                "exact": seen.exact,
-                "legend": " · ".join([legend, *([subject.shard.scope] if subject.shard else [])]),
-                "overview": _overview_offered(subject, window, looked_at.options.stats_nbytes),
-                "show": shown,
-                "text": text,
-                **self._faces(request, window),
-            }
-            nbytes = len(json.dumps(answer, ensure_ascii=False).encode()) + len(seen.shades)
-            if nbytes <= MAX_NBYTES or window.num_rows <= 1:
-                return answer, [bytes(shade & 255 for shade in seen.shades)]
-            window = replace(window, num_rows=window.num_rows * MAX_NBYTES // (nbytes + 1) or 1)
-            window = window if shown is None else window.moved_to_show(shown)
-
-    def _faces(self, request: Request, window: Window) -> Answer:
-        """Return the labels of all faces, and the exact values of each element on all of them."""
-        faces = self.looked_at.faces
-        if not faces:
-            return {"faces": []}
-        labels = [label for label, _ in faces]
-        exact = [read_window(_subject_of(one), window).exact for _, one in faces]
-        texts = [
-            "  ".join(f"{label} {text}" for label, text in zip(labels, some, strict=True))
-            for some in zip(*exact, strict=True)
-        ]
-        return {"faces": labels, "face": self._face(request), "exact": texts}
+        seen = read_window(subject, window)
+        legend = window_legend(seen, is_complex=subject.info.dtype.is_complex)
+        answer = {
+            **_window_data(subject, window),
+            **looked_at.expressions(subject, window),
+            "texts": seen.texts,
+            "exact": seen.exact,
+            "legend": " · ".join([legend, *([subject.shard.scope] if subject.shard else [])]),
+            "overview": _overview_offered(subject, window, looked_at.options.stats_nbytes),
+            "show": shown,
+            "text": text,
+            "faces": [label for label, _ in self.looked_at.faces],
+        }
+        if self.looked_at.faces:
+            # Each element has its values on all faces.
+            exact = (read_window(_subject_of(one), window).exact for _, one in self.looked_at.faces)
+            values = ([f"{label} {text}" for text in some] for label, some in zip(answer["faces"], exact, strict=True))
+            answer |= {"face": self._face(request), "exact": list(map("  ".join, zip(*values, strict=True)))}
+        return answer, [bytes(shade & 255 for shade in seen.shades)]
 
     def _aimed(self, subject: Subject, window: Window, request: Request) -> tuple[Window, Index | None, str]:
         """Return the window at the requested element, its index, and a text on a search."""
@@ -151,7 +191,7 @@ class Values:
         """Return the window at the next matching element."""
         from tensornp.core.values.locate import place_beside
 
-        if what not in SOUGHT:
+        if what not in _SOUGHT:
             raise BadRequestError(f"seek must be a known kind of element, got {str(what)[:20]!r}")
         begin = None if after is None else _integers(after)
         # The search in a tensor with another shape begins at the first element.
@@ -179,17 +219,24 @@ class Values:
 
     # --- a name
 
-    def _bound(self, request: Request) -> tuple[Answer, list[bytes]]:
+    def _bound(self, request: Request) -> Answer:
         """Bind the array of a window to a name."""
-        looked_at, name, binder = self._face_of(request), request.get("name"), self.looked_at.binder
-        if binder is None:
-            raise BadRequestError("there is no notebook to bind a name in")
-        if not isinstance(name, str):
-            raise BadRequestError(NONSENSE)
-        subject = self._subject(request)
+        looked_at, subject = self._face_of(request), self._subject(request)
         window = _window_asked(subject.shape, request)
-        binder(name, lambda: looked_at.array_of(subject, window), request.get("overwrite") is True)
-        return {"type": "bound", "text": f"bound to {name}"}, []
+        name = bound(self.looked_at.binder, request, lambda: looked_at.array_of(subject, window))
+        return {"type": "bound", "text": f"bound to {name}"}
+
+
+def bound(binder: Binder | None, request: Request, make: Callable[[], Any]) -> str:
+    """Bind the array that `make` returns to the requested name, and return the name."""
+    name = request.get("name")
+    if binder is None:
+        raise BadRequestError("there is no notebook to bind a name in")
+    if not isinstance(name, str):
+        raise BadRequestError(NONSENSE)
+    name = name.strip()
+    binder(name, make, request.get("overwrite") is True)
+    return name
 
 
 def _subject_of(looked_at: LookedAt, part: int = 0) -> Subject:
@@ -236,7 +283,7 @@ def _searched(subject: Subject) -> str:
 
 
 def _window_data(subject: Subject, window: Window) -> Answer:
-    """Return the place of a window; `places` are its indices on each axis, those of the whole for a shard."""
+    """Return the place of a window; `places` are its indices on each axis, for a shard those of the whole."""
     info, shard, places = subject.info, subject.shard, list(window.places)
     if shard is not None and window.numel:
         places = [[first + i for i in some] for first, some in zip(shard.offsets or (), places, strict=True)]

@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
-from tensornp.models.outline.choose import FOUND_STATES, INFINITY_STATE, NAN_STATE, SUMMED, UNREAD, Asked, filters
-from tensornp.models.outline.columns import GRAD, columns, sortable
-from tensornp.models.outline.outline import Outline, Sums
-from tensornp.models.outline.spreads import Spreads
-from tensornp.render.layout.tree import TreeColumn, TreeRow
-from tensornp.render.layout.words import cost_of_scan
-from tensornp.widget.tree import Tree
-from tensornp.widget.values import NONSENSE
-from tensornp.widget.weight_rows import (
-    Found,
-    OrderOf,
-    Told,
-    choice_data,
-    kinds_of,
-    size_choice,
-    tree_column,
-    weight_row,
+from tensornp.models.outline.choose import (
+    FOUND_STATE,
+    FOUND_STATES,
+    INFINITY_STATE,
+    NAN_STATE,
+    NOT_FINITE_STATE,
+    QUIET_STATE,
+    SUMMED,
+    UNREAD,
+    Asked,
+    filters,
 )
+from tensornp.models.outline.columns import FINDINGS, GRAD, cells_of, columns, figure_columns, shares_of, sortable
+from tensornp.models.outline.fold import Row
+from tensornp.models.outline.outline import Line, Outline, part_of
+from tensornp.models.outline.spreads import Spread, Spreads
+from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind, kind_of
+from tensornp.render.layout.table import Drawn
+from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
+from tensornp.render.layout.words import cost_of_scan
+from tensornp.render.pictures.png import histogram_png, img_html
+from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
+from tensornp.widget.page import NONSENSE
+from tensornp.widget.tree import Tree
+from tensornp.widget.weight_rows import Found, tree_column
 
+_NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
+_EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
+"""Goals of the navigator by figure."""
+_SIZES = {2**10: "≥ 1 KiB", 2**20: "≥ 1 MiB", 100 * 2**20: "≥ 100 MiB"}
 _IS_SIZE = re.compile(r"[0-9]{1,18}")
+_LAST_PART = re.compile(r".*[\\/]", re.DOTALL)
 
 
 class WeightTree(Tree):
@@ -61,21 +72,45 @@ class WeightTree(Tree):
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
         self._spreads: Spreads | None = None
         self._figures: set[str] = set()
-        self._states: dict[str, int] = {}
+        self._states: set[str] = set()
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
         figures = {name: one.figures for name, one in self.found.items()}
         self._figures = set().union(*figures.values())
-        self._states = self._count_states()
-        self._spreads = Spreads(self.outline, figures, kinds_of(self.found))
+        # A weight without values is not unread.
+        readable = (one.name for one in self._weights if one._can_be_read or one.name in self.found)
+        self._states = set().union(*map(self.states, readable))
+        kinds = ((name, kind_of(one.findings)) for name, one in self.found.items())
+        self._spreads = Spreads(self.outline, figures, {name: kind for name, kind in kinds if kind is not None})
         self.outline.forget()
 
-    @property
-    def order(self) -> OrderOf | None:
-        """Return the order and states from a scan, None before its first result."""
-        return OrderOf(self.found) if self.found else None
+    # --- what orders and filters weights by the results of scans
+
+    def number(self, column: str, name: str) -> float | None:
+        """Return the sort key of a weight: a statistic or the rank of its findings."""
+        own = self.found.get(name)
+        return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
+
+    def worst(self, name: str) -> str:
+        """Return the kind of the worst finding of a weight, or ``""``."""
+        kind = kind_of(self.found[name].findings) if name in self.found else None
+        return kind.what if kind is not None else ""
+
+    def states(self, name: str) -> tuple[str, ...]:
+        """Return the states of a weight that a scan determines."""
+        own = self.found.get(name)
+        if own is None:
+            return (UNREAD,)
+        goals = {one.goal for one in own.alarms}
+        is_in = {
+            NOT_FINITE_STATE: own.rank < ALARM_RANK, NAN_STATE: "nan" in goals, INFINITY_STATE: "inf" in goals,
+            FOUND_STATE: own.rank < QUIET_RANK, QUIET_STATE: QUIET_RANK <= own.rank < UNRANKED,
+        }  # fmt: skip
+        return tuple(state for state, is_so in is_in.items() if is_so)
+
+    # --- the tree
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
         """Return the requested view."""
@@ -90,7 +125,7 @@ class WeightTree(Tree):
 
     def listed(self, asked: Asked) -> Sequence[WeightEntry]:
         """Return the weights of a list."""
-        return self.outline.chosen(asked, self.order)
+        return self.outline.chosen(asked, self)
 
     def id_of(self, item: Any) -> int:
         """Return the id of a branch or a weight."""
@@ -102,22 +137,23 @@ class WeightTree(Tree):
             raise BadRequestError(NONSENSE)
         return self.outline.path(number)
 
-    def row(self, item: Any, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
-        """Return the row of a branch or a weight."""
-        line = self.outline.line(item, parent)
-        told = Told(self.outline.number_of, self.found, self._spreads, self.outline.share_of)
-        return weight_row(line, told, is_open=line.has_below and line.id in opened)
-
     def facts(self, asked: Asked) -> dict[str, Any]:
         """Return facts about all rows."""
         listed = self.listed(asked) if asked.is_list else self._weights
         sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
         compiles = is_to_compile(max((one.nbytes for one in listed), default=0))
+        size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
+        # The heading has the totals of all weights, among them overlapping ones.
+        is_part = sums.num_weights != len(self._weights)
+        text = f"{sums.num_weights:,} of {self._number} · {size}" if is_part else self._number
+        code, search = self._opened_code(), asked.search
+        if code and search:
+            code += f".find({f're.compile({search[1:-1]!r})' if is_expression(search) else repr(search)})"
         return {
             "nothing": "" if listed else self._nothing(asked),
-            "text": self._text(sums) if asked.is_list else "",
-            "code": self._code(asked.search),
-            "choices": [*(choice_data(name, values) for name, values in self._choices().items()), size_choice()],
+            "text": text if asked.is_list else "",
+            "code": code,
+            "filters": self._filters_html(dict(asked.filters)),
             "cost": cost_of_scan(sums.nbytes, compiles=compiles),
         }
 
@@ -127,35 +163,24 @@ class WeightTree(Tree):
             return "no weight fits"
         return none_fits(asked.search, [one.name for one in self._weights])
 
-    def _choices(self) -> dict[str, list[str]]:
-        """Return the values of all filters, including the states from scans."""
+    def _filters_html(self, chosen: dict[str, str]) -> str:
+        """Return the lists of filters, also with the states and the chosen finding of scans."""
         found = [state for state in FOUND_STATES if state in self._states]
         # NaN and infinity are two choices only if there are both.
         both = {NAN_STATE, INFINITY_STATE}
         found = [state for state in found if state not in both or both <= {*found}]
         choices = self.outline.choices
-        return {**choices, "state": [*choices["state"], *found]}
-
-    def _count_states(self) -> dict[str, int]:
-        """Return the number of weights in each state from scans."""
-        order, counts = OrderOf(self.found), Counter[str]()
-        for one in self._weights:
-            # A weight without values is not unread.
-            counts.update(state for state in order.states(one.name) if state != UNREAD or one._can_be_read)
-        return dict(counts)
-
-    def _code(self, search: str) -> str:
-        """Return the expression of an explorer of the listed weights, or ``""``."""
-        opened = self._opened_code()
-        return f"{opened}.find({_pattern_code(search)})" if search and opened else opened
-
-    def _text(self, sums: Sums) -> str:
-        """Return a text on the number and size of the matching weights."""
-        if sums.num_weights == len(self._weights):
-            # The heading has the totals, in which overlapping ones count once.
-            return self._number
-        size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
-        return f"{sums.num_weights:,} of {self._number} · {size}"
+        options = {name: {value: value for value in values} for name, values in choices.items()}
+        options["state"] |= {state: state for state in found}
+        if "where" in options:
+            options["where"] = {value: _LAST_PART.sub("", value) for value in options["where"]}
+        options["bytes"] = {str(nbytes): text for nbytes, text in _SIZES.items()}
+        options |= {FINDINGS: {}} if FINDINGS in chosen else {}
+        labels = {"where": "place", "bytes": "size"}
+        return "".join(
+            select_html(name, labels.get(name, name), {chosen[name]: chosen[name], **some} if name in chosen else some)
+            for name, some in options.items()
+        )
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""
@@ -165,9 +190,81 @@ class WeightTree(Tree):
         told |= {GRAD} if any(one.lacks_gradient for one in self.found.values()) else set()
         return [tree_column(column, asked.sort, self._max_shape) for column in columns() if column.name in told]
 
+    # --- one row
 
-def _pattern_code(search: str) -> str:
-    """Return the argument of `find` that finds the same."""
-    if is_expression(search):
-        return f"re.compile({search[1:-1]!r})"
-    return repr(search)
+    def row(self, item: Any, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
+        """Return the row of a branch or a weight."""
+        line = self.outline.line(item, parent)
+        is_open = line.has_below and line.id in opened
+        own = self.found.get(line.weights[0].name) if line.number >= 0 else None
+        # A closed branch shows the findings below it.
+        spreads = self._spreads if line.has_below and not is_open else None
+        below = [(Kind(*kind), names) for kind, names in spreads.kinds(line.id)] if spreads is not None else []
+        cells = self._cells(line)
+        titles: dict[str, str] = {}
+        figures = {column: Spread(value, value) for column, value in own.figures.items()} if own is not None else {}
+        if spreads is not None:
+            figures = spreads.of(line.id)
+            quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
+            cells[FINDINGS] = " · ".join(quiet)
+        for column, figure in figure_columns():
+            if (spread := figures.get(column)) is not None:
+                cells[column] = figure.text_of(*spread)
+                titles |= {column: f"{column} {title}"} if (title := figure.title_of(*spread)) else {}
+        if own is not None:
+            cells[FINDINGS] = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
+            cells["figures"] = " · ".join(own.words)
+            if own.histogram is not None:
+                picture = histogram_png(own.histogram, WIDTH, HEIGHT), histogram_alt(own.histogram), WIDTH, HEIGHT
+                cells["figures"] = Drawn(cells["figures"], img_html(*picture))
+        if line.num_alike > 1:
+            numel = line.sums.numel
+            titles["elements"] = f"{line.num_alike:,} × {numel // line.num_alike:,}, {numel:,} in all"
+        goals = {name: goal for name, goal in _EXTREMES.items() if line.number >= 0 and cells.get(name)}
+        titles |= {name: f"Go to the element of the {name} (m)" for name in goals}
+        name = legible(line.weights[0].name if line.number >= 0 else line.label)
+        size = f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}"
+        return TreeRow(
+            line.id,
+            line.level,
+            cells["name"],
+            cells,
+            titles,
+            "\n".join(filter(None, (name, size, cells["notes"]))),
+            beside=legible(line.class_name),
+            link=self._link(line, own, below),
+            number=line.number,
+            is_open=is_open if line.has_below else None,
+            is_quiet=line.is_quiet,
+            goals=goals,
+        )
+
+    def _cells(self, line: Line) -> dict[str, str]:
+        """Return the texts of a line that need no scan by column, except for lacking gradients."""
+        shares = shares_of(line.sums.numel, self.outline.share_of(line.sums), line.num_alike)
+        if line.number >= 0:
+            # A tied weight has its elements, and adds no share.
+            shares["elements"] = format_count(line.weights[0].numel)
+        if line.weights:
+            lacking = [one for one in line.weights if one.name in self.found and self.found[one.name].lacks_gradient]
+            grad = {GRAD: "no .grad" if len(lacking) == len(line.weights) else "some no .grad"} if lacking else {}
+            return cells_of(Row(line.label, line.weights, line.unlike)) | shares | grad
+        weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
+        return {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)} | shares
+
+    def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Kind, list[str]]]) -> TreeLink | None:
+        """Return the alarm of a weight, or of the weights below a closed line."""
+        number, text = line.number, own.alarm if own is not None else ""
+        names = next((names for kind, names in below if kind.is_alarm), [])
+        if names:
+            own, number = self.found[names[0]], self.outline.number_of[names[0]]
+            every = self.outline.weights_of(line.id)
+            if len(names) == 1:
+                part = legible(part_of(names[0], every[0].name, every[-1].name))
+                text = f"{own.alarm} in {part}"
+            else:
+                text = f"{_NOT_FINITE.get(own.goal, own.alarm)} in {len(names):,} of {counted(len(every), 'weight')}"
+        if own is None or not text:
+            return None
+        way = "show the values there" if own.goal else "show it"
+        return TreeLink(text, f"{text}: {way} (n)", number, own.goal)

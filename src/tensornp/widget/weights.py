@@ -14,7 +14,6 @@ from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.shown.preview import Preview
-from tensornp.core.values.shown.print_options import line_width
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -22,18 +21,16 @@ from tensornp.models.entries.summary import preview_of
 from tensornp.models.live.refind import reached
 from tensornp.models.module_view import ModuleView
 from tensornp.render.layout.words import cost_of_scan
-from tensornp.render.models.entry import array_code, facts_html, panel_array_html
+from tensornp.render.models.entry import array_code, panel_html
 from tensornp.render.models.scan import partly_read
 from tensornp.render.values import panel_stats_html
-from tensornp.widget.looked_at import Binder, LookedAt
+from tensornp.widget.page import NONSENSE, Handler, integer_of
 from tensornp.widget.part import ScanningPart, module, stylesheet
-from tensornp.widget.values import NONSENSE, Handler, Values, integer_of
-from tensornp.widget.weight_rows import Found, findings_data, note_data
+from tensornp.widget.values import Binder, LookedAt, Values, bound
+from tensornp.widget.weight_rows import Found, findings_html, note_html
 from tensornp.widget.weight_tree import WeightTree
 from tensornp.widget.weights_scan import ScanFound, found_in
 
-_MIN_LINE = 20
-"""Characters of a line that a number has in any page."""
 _UNREAD = "values not read yet; Scan looks for NaN"
 
 
@@ -59,11 +56,8 @@ class WeightsWidget(ScanningPart):
     _css = stylesheet("tree", "navigator", "weights")
 
     label = traitlets.Unicode(help="what has the weights").tag(sync=True)
-    can_bind = traitlets.Bool().tag(sync=True)
     scanned = traitlets.Unicode(help="what the last scan has found, in a sentence").tag(sync=True)
-    findings: traitlets.List[dict[str, Any]] = traitlets.List(
-        help="what stands out, the most serious first, and where the first is"
-    ).tag(sync=True)
+    findings = traitlets.Unicode(help="the findings as HTML").tag(sync=True)
 
     def __init__(
         self,
@@ -83,7 +77,7 @@ class WeightsWidget(ScanningPart):
         unread = any(one._can_be_read and one.numel for one in self._weights)
         handlers: dict[str, Handler] = {
             "rows": self._rows, "open": self._open, "stats": self._stats,
-            "values": self._open_values, "bind": self._bind, "scan": self._scan_all, "end": self._end,
+            "values": self._open_values, "bind": self._bind, "scan": self._scan_all,
         }  # fmt: skip
         super().__init__(
             handlers,
@@ -91,8 +85,7 @@ class WeightsWidget(ScanningPart):
             values=Values(),
             anchor=anchor,
             label=opened,
-            can_bind=binder is not None,
-            findings=note_data(_UNREAD if unread else ""),
+            findings=note_html(_UNREAD if unread else ""),
         )
 
     @property
@@ -117,7 +110,7 @@ class WeightsWidget(ScanningPart):
     def tell(self, view: ModuleView) -> None:
         """Show the findings of a module without a scan."""
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
-        self.findings = [*findings_data(self._weights, known), *note_data(partly_read(view))]
+        self.findings = findings_html(self._weights, known) + note_html(partly_read(view))
 
     def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return self._tree.rows(request)
@@ -125,42 +118,31 @@ class WeightsWidget(ScanningPart):
     # --- one weight
 
     def _weight(self, request: Mapping[str, Any]) -> WeightEntry:
-        number = integer_of(request.get("weight"))
-        self._check(number)
-        return reached(self._weights[number])
-
-    def _check(self, number: int) -> None:
+        number = integer_of(request.get("row"))
         if not 0 <= number < len(self._weights):
             raise BadRequestError(NONSENSE)
+        return reached(self._weights[number])
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the details of one weight."""
         entry = self._weight(request)
-        found = self._found.get(self._weights[integer_of(request["weight"])].name)
+        found = self._found.get(self._weights[request["row"]].name)
         said = legible("; ".join(one.text for one in found.findings)) if found is not None else ""
-        seen = preview_of(entry, self._fitted(request.get("width", 0))) if entry._can_be_read else Preview("")
+        seen = preview_of(entry, self._options.printoptions) if entry._can_be_read else Preview("")
+        has_values = entry._can_be_read and 0 not in (entry.shape or ())
         cost = cost_of_scan(entry.nbytes, compiles=is_to_compile(entry.nbytes))
+        copies = {"NumPy": array_code(entry, self.opened), "PyTorch": entry.code}
         return {
             "type": "weight",
             "name": legible(entry.name),
-            "facts": facts_html(entry, f"found by the scan: {said}" if said else ""),
-            "array": panel_array_html(seen),
-            "numpy": array_code(entry, self.opened),
-            "torch": entry.code,
-            "cost": "computes it" if entry.kind == COMPUTED else cost,
-            "hasValues": entry._can_be_read and 0 not in (entry.shape or ()),
-            "suggestion": _suggestion(entry.name),
+            "html": panel_html(entry, f"found by the scan: {said}" if said else "", seen),
+            "copies": {label: code for label, code in copies.items() if code},
+            "cost": "" if not has_values else "computes it" if entry.kind == COMPUTED else cost,
+            "suggestion": _suggestion(entry.name) if self._binder is not None else "",
         }
 
-    def _fitted(self, width: Any) -> dict[str, Any]:
-        """Return the print options with lines of at most `width` characters, if the page knows how many fit."""
-        printoptions = dict(self._options.printoptions)
-        if integer_of(width) > 0:
-            printoptions["linewidth"] = min(line_width(printoptions), max(width, _MIN_LINE))
-        return printoptions
-
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all figures of one weight, which is read whole."""
+        """Return all statistics of one weight, which is read whole."""
         entry = self._weight(request)
         summary = summarize_stats(entry._values_here(), self._options, name=entry.name)
         return {"type": "stats", "html": panel_stats_html(summary)}
@@ -169,7 +151,7 @@ class WeightsWidget(ScanningPart):
         """Return the message that opens the window on a weight, at a goal if there is one."""
         entry = self._weight(request)
         entry._values_here()
-        row, shard = self._weights[integer_of(request.get("weight"))], "local" if entry._has_part else None
+        row, shard = self._weights[request["row"]], "local" if entry._has_part else None
         looked_at = LookedAt(
             lambda: reached(row)._values_here(),
             name=entry.code,
@@ -184,13 +166,9 @@ class WeightsWidget(ScanningPart):
 
     def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Bind the array of one weight to a name."""
-        if self._binder is None:
-            raise BadRequestError("there is no notebook to bind a name in")
-        entry, name = self._weight(request), request.get("name")
-        if not isinstance(name, str):
-            raise BadRequestError(NONSENSE)
+        entry = self._weight(request)
         shard = "local" if entry._has_part else None
-        self._binder(name, partial(entry.to_numpy, shard=shard), request.get("overwrite") is True)
+        name = bound(self._binder, request, partial(entry.to_numpy, shard=shard))
         code = array_code(entry, self.opened)
         return {"type": "bound", "text": f"bound to {name}: {code}" if code else f"bound to {name}"}
 
@@ -200,14 +178,10 @@ class WeightsWidget(ScanningPart):
         """Begin to read all weights that are listed, in a thread."""
         tree = self._tree
         asked = tree.asked(request)
-        chosen = tree.outline.chosen(asked, tree.order) if asked.is_list else self._weights
+        chosen = tree.listed(asked) if asked.is_list else self._weights
         # Computed weights are read if nothing else is listed.
         stored = [one for one in chosen if one.kind != COMPUTED]
         self.scan(partial(found_in, stored or list(chosen)), self._note_found)
-        return {}
-
-    def _end(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        self.end_scan()
         return {}
 
     def _note_found(self, scanned: ScanFound | None, reason: str) -> None:
@@ -215,14 +189,11 @@ class WeightsWidget(ScanningPart):
         found, self.scanned, stopped = scanned if scanned is not None else ScanFound({}, reason)
         if found:
             self._tree.learn(found)
-            self.findings = findings_data(self._weights, self._found) or self._calm()
+            num = sum(bool(one.figures) for one in self._found.values())
+            calm = note_html(f"no NaN and no infinity in {counted(num, 'weight')}") if num else ""
+            self.findings = findings_html(self._weights, self._found) or calm
         if stopped:
-            self.findings = [*(one for one in self.findings if one["name"]), *note_data(stopped)]
-
-    def _calm(self) -> list[dict[str, Any]]:
-        """Return a note that the read weights are finite, as there are no findings."""
-        num = sum(bool(one.figures) for one in self._found.values())
-        return note_data(f"no NaN and no infinity in {counted(num, 'weight')}") if num else []
+            self.findings = findings_html(self._weights, self._found) + note_html(stopped)
 
 
 def _suggestion(name: str) -> str:

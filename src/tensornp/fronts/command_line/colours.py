@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from tensornp.render.layout.document import Alarm, Beside, Document, Group, Heading, Part
+from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.table import Table, table_text
 
 _BOLD, _PALE, _YELLOW = "1", "2", "33"
@@ -29,17 +29,17 @@ def coloured(document: Document) -> str:
     return "\n".join(_lines(document.parts))
 
 
-def _lines(parts: Sequence[Part]) -> Iterator[str]:
+def _lines(parts: Sequence[Part | Table]) -> Iterator[str]:
     for part in parts:
-        if isinstance(part, Group | Beside):
-            yield from _lines(part.parts)
-        elif isinstance(part, Table):
-            headings, *lines = table_text(part).split("\n") if part.rows else [""]
+        if isinstance(part, Table):
+            headings, *lines = table_text(part).split("\n")
             yield from [_styled(headings, _PALE)] * bool(headings)
             pairs = zip(lines, part.rows, strict=False)
             yield from (_styled(line, _YELLOW if row.alarm else "") for line, row in pairs)
+        elif part.parts:
+            yield from _lines(part.parts)
         elif part.text:
-            style = _BOLD if isinstance(part, Heading) else _YELLOW if isinstance(part, Alarm) else ""
+            style = {"heading": _BOLD, "alarm": _YELLOW}.get(part.tone, "")
             yield from (_styled(line, style) for line in part.text.split("\n"))
 
 

@@ -67,12 +67,12 @@ class GuideMagics(Magics):
             display(displayed("%tensornp", self._guide), raw=True)
 
     def _guide(self) -> Document:
-        from tensornp.render.layout.document import Document, Heading
+        from tensornp.render.layout.document import Document, headline
         from tensornp.render.layout.table import Table, TableRow
 
         commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
         options = Table(("option", "now", "meaning"), tuple(self._options()))
-        return Document((Heading(f"tensornp {version('tensornp')} · {_fast()}"), commands, options))
+        return Document((headline(f"tensornp {version('tensornp')} · {_fast()}"), commands, options))
 
     def _options(self) -> Iterator[TableRow]:
         """Yield a row for each option: its value, its default if that differs, and its help, shortened."""

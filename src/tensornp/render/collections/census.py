@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import RELEASED, Census, CensusGroup, CensusRow
-from tensornp.render.layout.document import Document, Group, Heading, Lines
+from tensornp.render.layout.document import Document, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
@@ -31,14 +31,14 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     Rows that differ in a number alone are one row.
     """
     if not census.groups:
-        return Document((Heading("no tensor or array here"),))
+        return Document((headline("no tensor or array here"),))
     every, common = _table(census)
     folded = census.folded()
     table = _in_columns(folded, every.headings)
     shown = folded.abridged(max_rows) if max_rows else folded
     printed = replace(table, rows=_rows_of(shown, table, folded))
-    left_out = Group("tensornp-left-out", (Lines((_left_out_text(shown),)),))
-    return Document((Heading(_heading(census, common)), printed, left_out))
+    left_out = section("tensornp-left-out", (small_print(_left_out_text(shown)),))
+    return Document((headline(_heading(census, common)), printed, left_out))
 
 
 def census_rows(census: Census) -> tuple[str, list[str]]:

@@ -6,7 +6,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarm_text
-from tensornp.render.layout.document import Document, Heading
+from tensornp.render.layout.document import Document, headline
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.badges import badges_of, memory_word
@@ -19,7 +19,7 @@ COMMON = ("dtype", "device", "grad", "array")
 def container_document(summary: ContainerSummary) -> Document:
     """Return the heading over the table."""
     table, common = _table(summary)
-    return Document((Heading(_heading(summary, common)), table))
+    return Document((headline(_heading(summary, common)), table))
 
 
 def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:

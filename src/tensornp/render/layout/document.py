@@ -66,128 +66,56 @@ def _fit(line: str, columns: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    """The line over all."""
+class Part:
+    """One part of a document; the HTML of pictures is a function, since the text alone needs none.
 
-    said: str
-
-    @property
-    def text(self) -> str:
-        """The line."""
-        return wrapped(self.said)
-
-    @property
-    def html(self) -> str:
-        """The line, of a height of its own."""
-        return f'<div style="{HEADING}">{escape(self.said)}</div>' if self.said else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines of small print."""
-
-    said: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        """The lines."""
-        return "\n".join(map(wrapped, filter(None, self.said)))
-
-    @property
-    def html(self) -> str:
-        """A block of a line each."""
-        lines = "".join(f'<div style="{HANGING}">{html_of(line)}</div>' for line in self.said if line)
-        return f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Alarm:
-    """A line on what gives cause for alarm, and what is said behind it."""
-
-    said: str
-    rest: str = ""
-
-    @property
-    def text(self) -> str:
-        """The line."""
-        return wrapped(self.said + self.rest)
-
-    @property
-    def html(self) -> str:
-        """The line, with an amber alarm."""
-        said = f'<span style="{ALARM_TEXT}">{html_of(self.said)}</span>'
-        return f'<div style="{SMALL_TEXT}">{said}{escape(self.rest)}</div>'
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    """Raw text and raw HTML; `html` is not escaped."""
+    `tone` is "heading" or "alarm" in a terminal with colours; a group has `parts`.
+    """
 
     text: str = ""
-    html: str = ""
+    html: str | Callable[[], str] = ""
+    tone: str = ""
+    parts: tuple[Part | Table, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
-    """HTML without a text form."""
-
-    make: Callable[[], str]
-
-    @property
-    def text(self) -> str:
-        """Nothing."""
-        return ""
-
-    @property
-    def html(self) -> str:
-        """The HTML that the function returns."""
-        return self.make()
+def headline(said: str) -> Part:
+    """Return the line above all others."""
+    return Part(wrapped(said), f'<div style="{HEADING}">{escape(said)}</div>' if said else "", "heading")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Parts with a CSS class, for a script."""
-
-    name: str
-    parts: tuple[Part, ...]
-
-    @property
-    def text(self) -> str:
-        """The parts under each other."""
-        return _text(self.parts)
-
-    @property
-    def html(self) -> str:
-        """The parts in one block."""
-        return f'<div class="{self.name}">{_html(self.parts)}</div>'
+def small_print(*said: str) -> Part:
+    """Return lines of small print without the empty ones."""
+    lines = "".join(f'<div style="{HANGING}">{html_of(line)}</div>' for line in said if line)
+    html = f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
+    return Part("\n".join(map(wrapped, filter(None, said))), html)
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Parts that stand beside each other in a page that is wide enough."""
+def alarm_line(said: str, rest: str = "") -> Part:
+    """Return a line whose first words are an amber alarm."""
+    html = f'<span style="{ALARM_TEXT}">{html_of(said)}</span>{escape(rest)}'
+    return Part(wrapped(said + rest), f'<div style="{SMALL_TEXT}">{html}</div>', "alarm")
 
-    parts: tuple[Part, ...]
 
-    @property
-    def text(self) -> str:
-        """The parts under each other."""
-        return _text(self.parts)
+def section(name: str, parts: tuple[Part | Table, ...]) -> Part:
+    """Return parts with a CSS class, for a script."""
+    return Part(html=lambda: f'<div class="{name}">{_html(parts)}</div>', parts=parts)
 
-    @property
-    def html(self) -> str:
-        """The parts in a row, each as wide as its content."""
-        each = (f"<div>{html}</div>" for part in self.parts if (html := _html((part,))))
+
+def side_by_side(parts: tuple[Part | Table, ...]) -> Part:
+    """Return parts that stand next to each other if the page is wide enough."""
+
+    def html() -> str:
+        each = (f"<div>{html}</div>" for part in parts if (html := _html((part,))))
         return f'<div style="{BESIDE}">{"".join(each)}</div>'
 
-
-Part = Heading | Lines | Alarm | Both | Pictures | Group | Beside | Table
+    return Part(html=html, parts=parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """Parts below each other; empty ones are skipped."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Part | Table, ...]
     style: str = WIDE
 
     @never_compiled
@@ -205,26 +133,27 @@ class Document:
         return f'<div class="{classes}" dir="ltr" style="{self.style}">{_html(self.parts)}</div>'
 
 
-def _text(parts: tuple[Part, ...]) -> str:
-    said = ((table_text(part) if part.rows else "") if isinstance(part, Table) else part.text for part in parts)
-    return "\n".join(filter(None, said))
+def _text(parts: tuple[Part | Table, ...]) -> str:
+    texts = (table_text(part) if isinstance(part, Table) else _text(part.parts) or part.text for part in parts)
+    return "\n".join(filter(None, texts))
 
 
-def _html(parts: tuple[Part, ...]) -> str:
-    return "".join((table_html(part) if part.rows else "") if isinstance(part, Table) else part.html for part in parts)
+def _html(parts: tuple[Part | Table, ...]) -> str:
+    made = (table_html(part) if isinstance(part, Table) else part.html for part in parts)
+    return "".join(html if isinstance(html, str) else html() for html in made)
 
 
-def headed(names: Sequence[tuple[str, str]], verdict: str) -> Both:
+def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
     badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
-    return Both(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
+    return Part(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
 
 
 def printed(text: str) -> Document:
     """Return text that a page shows as it is."""
-    return Document((Both(text, f'<pre style="{array_style()}">{escape(text)}</pre>'),), CARD)
+    return Document((Part(text, f'<pre style="{array_style()}">{escape(text)}</pre>'),), CARD)
 
 
 def unshown_document(record: Unshown) -> Document:

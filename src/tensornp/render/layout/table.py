@@ -153,7 +153,9 @@ def only(table: Table, headings: Sequence[str]) -> Table:
 
 
 def table_text(table: Table) -> str:
-    """Return the table as lines of text, its columns aligned."""
+    """Return the table as lines of text, its columns aligned; nothing without rows."""
+    if not table.rows:
+        return ""
     lines = [table.headings, *(row.said for row in table.rows)]
     columns = zip(*(cells for cells in lines if len(cells) == len(table.headings)), strict=True)
     widths = [max(map(_width, column)) for column in columns]
@@ -185,7 +187,9 @@ def _width(text: str) -> int:
 
 
 def table_html(table: Table) -> str:
-    """Return the table as static HTML."""
+    """Return the table as static HTML; nothing without rows."""
+    if not table.rows:
+        return ""
     kinds = _kinds(table)
     head = "".join(
         f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)

@@ -74,10 +74,17 @@ def _class(column: TreeColumn, more: str = "") -> str:
     return f' class="{" ".join(words)}"' if words else ""
 
 
-def more_html(num_more: int, level: int, columns: Sequence[TreeColumn]) -> str:
-    """Return a row that counts siblings without a row."""
-    said = f"… {num_more:,} more; search for them"
-    return f'<tr role="row" aria-level="{level}"><td colspan="{len(columns)}" class="tensornp-rest">{said}</td></tr>'
+def note_html(text: str, level: int, columns: Sequence[TreeColumn]) -> str:
+    """Return a row with a text across all columns."""
+    cell = f'<td colspan="{len(columns)}" class="tensornp-rest">{escape(text)}</td>'
+    return f'<tr role="row" aria-level="{level}">{cell}</tr>'
+
+
+def select_html(name: str, label: str, options: Mapping[str, str]) -> str:
+    """Return the list of a filter: the texts of its values, after the one that filters nothing."""
+    every = {"": f"any {label}", **options}
+    inside = "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in every.items())
+    return f'<select class="tensornp-select" name="{name}" aria-label="{label}">{inside}</select>'
 
 
 def row_html(row: TreeRow, columns: Sequence[TreeColumn]) -> str:

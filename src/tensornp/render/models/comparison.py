@@ -13,7 +13,7 @@ from tensornp.models.comparing.rows import STEP, parameter_of, quantity_of
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside
 from tensornp.models.outline.fold import Row
-from tensornp.render.layout.document import Alarm, Document, Lines, headed
+from tensornp.render.layout.document import Document, alarm_line, headed, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, without_common, without_empty
 from tensornp.render.layout.words import listed, share_text
 from tensornp.render.pictures.stats_line import glance_text
@@ -40,13 +40,13 @@ _FIGURES: dict[str, Callable[[float], str]] = {
 class LiveRows(NamedTuple):
     """All weights in one row each, for a page that searches, sorts and opens them.
 
-    `printed` has the members of each printed row: those of its alarm, then the largest change. `noun` says what a row
-    is of.
+    `printed` has the weight that each printed row opens: one with an alarm, or the largest change. `noun` says what a
+    row is of.
     """
 
     html: str
     names: list[str]
-    printed: list[list[int]]
+    printed: list[int]
     noun: str
 
 
@@ -58,9 +58,9 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
     rows = printed_rows(found)
     printed, _ = _tables(found, rows, ())
-    alarm = Alarm(f"{counted(num, 'weight')} of {len(found):,} are the same memory on both sides", _CURE)
-    below = (Lines(tuple(lines)) for lines in (_folds(found, rows, call), _one_sided(found)))
-    return Document((head, *([alarm] if num else []), Lines(tuple(_rule(found))), printed, *below))
+    alarm = alarm_line(f"{counted(num, 'weight')} of {len(found):,} are the same memory on both sides", _CURE)
+    below = (small_print(*lines) for lines in (_folds(found, rows, call), _one_sided(found)))
+    return Document((head, *([alarm] if num else []), small_print(*_rule(found)), printed, *below))
 
 
 def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
@@ -69,15 +69,9 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     place = {name: i for i, name in enumerate(names)}
     rows = printed_rows(found)
     printed, every = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
-    members = [
-        sorted(
-            (place[one.name] for one in row.entries if one.name in place),
-            key=lambda i: (not found[names[i]]._is_odd, -_moved(found, names[i])),
-        )
-        for row in rows
-    ]
+    opened = [max((one.name for one in row.entries), key=lambda name: _rank(found, name)) for row in rows]
     html = rows_html(every, printed, [_figures_of(found, (name,)) for name in names])
-    return LiveRows(html, names, members, _noun_of(found))
+    return LiveRows(html, names, [place.get(name, 0) for name in opened], _noun_of(found))
 
 
 def printed_rows(found: WeightsComparison) -> list[Row]:
@@ -89,8 +83,8 @@ def printed_rows(found: WeightsComparison) -> list[Row]:
     return [row for row in rows if row.pattern in kept]
 
 
-def _moved(found: WeightsComparison, name: str) -> float:
-    return found.moved.get(name, 0.0)
+def _rank(found: WeightsComparison, name: str) -> tuple[bool, float]:
+    return found[name]._is_odd, found.moved.get(name, 0.0)
 
 
 def _noun_of(found: WeightsComparison) -> str:

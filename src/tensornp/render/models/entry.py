@@ -11,7 +11,7 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
 from tensornp.models.entries.summary import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.render.layout.document import Both, Document
+from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import HEADING
 from tensornp.render.layout.table import Table, TableRow, name_html
 from tensornp.render.tensor.card import values_html
@@ -23,9 +23,9 @@ MAX_SHOWN = 10
 def entry_document(summary: EntrySummary, options: DisplayOptions) -> Document:
     """Return the name over the facts, and under them what NumPy prints, or why nothing is printed."""
     name, seen = _name(summary), summary.preview
-    heading = Both(name, f'<div style="{HEADING}"><b>{name_html(name)}</b></div>')
-    values = Both(seen.text or summary.refusal, values_html(seen.text, summary.refusal, options.max_height))
-    note = Both(f"({seen.note})", f"<small>{escape(seen.note)}</small>") if seen.note else Both()
+    heading = Part(name, f'<div style="{HEADING}"><b>{name_html(name)}</b></div>')
+    values = Part(seen.text or summary.refusal, values_html(seen.text, summary.refusal, options.max_height))
+    note = Part(f"({seen.note})", f"<small>{escape(seen.note)}</small>") if seen.note else Part()
     return Document((heading, _table(summary), values, note))
 
 
@@ -40,22 +40,18 @@ def _table(summary: EntrySummary) -> Table:
     return Table(("fact", "value"), tuple(map(TableRow, [*facts, *code])))
 
 
-def facts_html(entry: WeightEntry, more: str = "") -> str:
-    """Return the facts of a weight in a row, for its panel; `more` has a line of its own."""
+def panel_html(entry: WeightEntry, more: str, seen: Preview) -> str:
+    """Return the facts of a weight, the line `more` and the printed array for a panel."""
     facts = "".join(
         f'<span class="tensornp-fact"><span class="tensornp-label">{label} </span>'
         f"<bdi>{name_html(legible(said))}</bdi></span>"
         for label, said in facts_of(entry)
     )
-    line = f'<div class="tensornp-said">{escape(more)}</div>' if more else ""
-    return f'<div class="tensornp-facts">{facts}</div>{line}'
-
-
-def panel_array_html(seen: Preview) -> str:
-    """Return the printed array of a weight for its panel; keys scroll it if it is wide."""
+    # Keys scroll a wide array.
     scrolls = 'tabindex="0" role="region" aria-label="Array"'
     array = f'<pre class="tensornp-array" {scrolls}>{escape(seen.text)}</pre>' if seen.text else ""
-    return f'{array}<div class="tensornp-said">{escape(seen.note)}</div>' if seen.note else array
+    line, note = (f'<div class="tensornp-said">{escape(text)}</div>' if text else "" for text in (more, seen.note))
+    return f'<div class="tensornp-facts">{facts}</div>{line}{array}{note}'
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:

@@ -12,7 +12,7 @@ from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.layout.document import Alarm, Both, Document, Heading, Lines
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
 from tensornp.render.layout.style import SMALL_TEXT, array_style
 from tensornp.render.layout.table import Table, TableRow, without_empty
 from tensornp.render.layout.words import listed
@@ -46,8 +46,8 @@ def scan_document(
     table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
     calm = [_calm(found, bool(plain))] if found and not odd else []
     said = (*calm, *_said(found, len(odd[MAX_ROWS:]), plain, has_all))
-    loud = (Alarm(kind.with_scope(len(names)), f": {_names(names)}") for kind, names in alarms)
-    return Document((Heading(" · ".join(found.told())), *loud, table, Lines(said)))
+    loud = (alarm_line(kind.with_scope(len(names)), f": {_names(names)}") for kind, names in alarms)
+    return Document((headline(" · ".join(found.told())), *loud, table, small_print(*said)))
 
 
 def _row(found: ScanTable, name: str, findings: list[Finding]) -> TableRow:
@@ -110,16 +110,16 @@ def module_document(view: ModuleView) -> Document:
         f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>'
         f'<pre style="{array_style()}">{said}</pre></details>'
     )
-    return Document((*weights.parts, Both("print(...) shows it as torch does", folded) if said else Both()))
+    return Document((*weights.parts, Part("print(...) shows it as torch does", folded) if said else Part()))
 
 
-def _findings(view: ModuleView) -> Iterator[Alarm | Lines]:
+def _findings(view: ModuleView) -> Iterator[Part]:
     """Yield sentences on non-finite values and on weights not read."""
     for kind, names in by_kind((name, one.findings) for name, one in view.alarms.items()).items():
         shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
-        yield Alarm(kind.with_scope(len(names)), f": {shown}")
+        yield alarm_line(kind.with_scope(len(names)), f": {shown}")
     if partly_read(view):
-        yield Lines((partly_read(view),))
+        yield small_print(partly_read(view))
 
 
 def partly_read(view: ModuleView) -> str:

@@ -14,7 +14,7 @@ from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside,
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import Column, columns, shares_of
 from tensornp.models.outline.fold import Branch, Row, repeated_parts, rows_of, tree_of
-from tensornp.render.layout.document import Alarm, Document, Group, Heading, Lines, printed
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 
@@ -40,7 +40,7 @@ _MAX_BITS = 1000
 def weights_document(
     explorer: WeightsExplorer,
     alarms: Mapping[str, str] = MappingProxyType({}),
-    said: Sequence[Alarm | Lines] = (),
+    said: Sequence[Part] = (),
     *,
     max_rows: int | None = MAX_ROWS,
     order: Column | None = None,
@@ -57,13 +57,13 @@ def weights_document(
     if order is not None:
         rows = order.sorted(rows, lambda row: row.entries[0])
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows)
-    static = Group("tensornp-static", (*said, Lines(tuple(_layers(explorer, tree))), table, Lines((rest,))))
+    static = section("tensornp-static", (*said, small_print(*_layers(explorer, tree)), table, small_print(rest)))
     return Document(
-        (Heading(_heading(explorer, common)), *_loud(explorer), static, Lines(tuple(_said(explorer, rows))))
+        (headline(_heading(explorer, common)), *_loud(explorer), static, small_print(*_said(explorer, rows)))
     )
 
 
-def _loud(explorer: WeightsExplorer) -> list[Alarm]:
+def _loud(explorer: WeightsExplorer) -> list[Part]:
     """Return a warning about the imports of an untrusted pickle, if alarming."""
     wanted = [one for one in explorer.problems if _is_loud(one)]
     acts: dict[str, list[str]] = {"call": [], "import": []}
@@ -72,7 +72,7 @@ def _loud(explorer: WeightsExplorer) -> list[Alarm]:
     said = [f"{act} {listed(list(dict.fromkeys(names)), MAX_NAMED)}" for act, names in acts.items() if names]
     rest = " · nothing was imported or run"
     rest += "; the weights are read without it" if explorer else ""
-    return [Alarm(f"Loading it would {' and '.join(said)}", rest)] if said else []
+    return [alarm_line(f"Loading it would {' and '.join(said)}", rest)] if said else []
 
 
 def _is_loud(problem: str) -> TypeGuard[WantedImport]:

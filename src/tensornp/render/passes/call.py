@@ -11,7 +11,7 @@ from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.records import FORWARD, NEW, RAISED, RETURNED, Call, Figures, Finding, PassRecord, Value
 from tensornp.passes.tree import odd_word
 from tensornp.passes.wording import sizes_text, zero_units_text
-from tensornp.render.layout.document import Alarm, Both, Document, Lines
+from tensornp.render.layout.document import Document, Part, alarm_line, small_print
 from tensornp.render.layout.style import CARD, HEADING
 from tensornp.render.layout.table import MARKS, Drawn, Table, TableRow, name_html, without_common, without_empty
 from tensornp.render.passes.card import fitted, is_plain, source_part, verdict_parts
@@ -28,12 +28,12 @@ _NOUNS = {"inputs": "input", "outputs": "output", "params": ""}
 
 def finding_document(finding: Finding) -> Document:
     index = f"its call is run[{finding.call}]" if finding.call is not None else ""
-    return Document((*verdict_parts(finding), Lines((index,))))
+    return Document((*verdict_parts(finding), small_print(index)))
 
 
 def call_document(call: Call) -> Document:
     title = cut(call.title, MAX_TOLD)
-    heading = Both(title, f'<div style="{HEADING}"><b>{name_html(title)}</b></div>')
+    heading = Part(title, f'<div style="{HEADING}"><b>{name_html(title)}</b></div>')
     return Document((heading, *_parts(call, None)))
 
 
@@ -47,16 +47,16 @@ def values_of(call: Call) -> list[tuple[str, str, Value]]:
     return [(kind, path, value) for kind in _NOUNS for path, value in getattr(call, kind).items()]
 
 
-def _parts(call: Call, record: PassRecord | None) -> tuple[Alarm | Both | Lines, ...]:
+def _parts(call: Call, record: PassRecord | None) -> tuple[Part, ...]:
     ended = cut(f"{call.status} {call.error}".strip(), MAX_TOLD) if call.status != RETURNED else ""
-    end = Alarm(ended) if call.status == RAISED else Lines((ended,))
+    end = alarm_line(ended) if call.status == RAISED else small_print(ended)
     table, common = without_common(Table(_HEADINGS, tuple(_rows(call, record))), ("dtype",))
     facts = [*_facts(call, record), *(f"all {dtype}" for dtype in common)]
     outputs = call.outputs.values()
     is_sampled = any(one.figures and 0 < len(one.sample) < one.figures.count and one.tensor is None for one in outputs)
     keep = f"%%follow --keep {call.name} copies all elements" if is_sampled and is_plain(call.name) else ""
     values = fitted(without_empty(table, _ALWAYS), _SAMPLE)
-    return end, source_part(call.source), Lines((" · ".join(filter(None, facts)),)), values, Lines((keep,))
+    return end, source_part(call.source), small_print(" · ".join(filter(None, facts))), values, small_print(keep)
 
 
 def _facts(call: Call, record: PassRecord | None) -> Iterator[str]:

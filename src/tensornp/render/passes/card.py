@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
 from tensornp.passes.tree import CallTree, odd_word
-from tensornp.render.layout.document import Alarm, Both, Document, Group, Heading, Lines
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, section, small_print
 from tensornp.render.layout.style import QUIET, SOURCE
 from tensornp.render.layout.table import Drawn, Table, only, table_html, table_text, without_common, without_empty
 from tensornp.render.layout.words import listed
@@ -36,22 +36,22 @@ ALARMS = {
 
 def pass_document(run: FollowedPass) -> Document:
     """Return the card of a pass; while the block runs, one line."""
-    return record_document(run._record, run.findings) if run.is_over else Document((Lines((repr(run),)),))
+    return record_document(run._record, run.findings) if run.is_over else Document((small_print(repr(run)),))
 
 
 def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document:
     """Return the card of a record: the first finding with its line, other findings, totals, and the tree."""
-    notes = Lines(tuple(cut(note, _MAX_TEXT) for note in record.notes))
+    notes = small_print(*(cut(note, _MAX_TEXT) for note in record.notes))
     if len(record.calls) < 2 and not findings:
         nothing = "no module was called here; %%follow --operators follows functions"
         nothing = "no module and no operator was called here" if record.has_operators else nothing
-        return Document((Lines((nothing,)), notes))
+        return Document((small_print(nothing), notes))
     others = list(findings[:_MAX_PROBLEMS])
-    verdict: list[Alarm | Both | Heading | Lines] = [Heading(_calm(record))]
+    verdict: list[Part] = [headline(_calm(record))]
     worst = next((one for one in others if one.kind in ALARMS), None)
     if worst is not None:
         others.remove(worst)
-        verdict = [*verdict_parts(worst, record), Lines((next_command(record, worst),))]
+        verdict = [*verdict_parts(worst, record), small_print(next_command(record, worst))]
     alarms = alarms_of(findings)
     tree = CallTree(record, alarms).lines()
     rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in tree]
@@ -59,8 +59,8 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
     table = without_empty(table, (CALL, SHAPES))
     facts = (title_of(record), *_totals(record), *(f"outputs are {dtype}" for dtype in common))
     totals = " · ".join(filter(None, facts))
-    lines = Lines((*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals))
-    return Document((*verdict, lines, Group("tensornp-static", (fitted(table, SAMPLE),)), notes))
+    lines = small_print(*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals)
+    return Document((*verdict, lines, section("tensornp-static", (fitted(table, SAMPLE),)), notes))
 
 
 def title_of(record: PassRecord) -> str:
@@ -94,37 +94,37 @@ def is_plain(name: str) -> bool:
     return name.isascii() and name.replace(".", "").replace("_", "").isalnum()
 
 
-def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Alarm | Both | Heading | Lines]:
+def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Part]:
     """Return the fact as an alarm, the explanation behind it, and the line of source below."""
-    source, below = finding.source, Both()
+    source, below = finding.source, Part()
     step = record.step_of(record.calls[finding.call]) if record is not None and finding.call is not None else 0
     in_step = f"in step {step:,} of {len(record.steps):,}" if record is not None and step else ""
     fact, rest = finding.fact, "".join(f"; {one}" for one in (finding.explanation, in_step) if one)
     if source is not None and source.text:
         place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
         fact, rest = (one.replace(str(source), place) for one in (fact, rest))
-        below = Both(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
-    return [Alarm(_linked(record, cut(fact, _MAX_TEXT), finding.call), cut(rest, _MAX_TEXT)), below]
+        below = Part(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
+    return [alarm_line(_linked(record, cut(fact, _MAX_TEXT), finding.call), cut(rest, _MAX_TEXT)), below]
 
 
-def source_part(source: SourceLine | None) -> Both:
+def source_part(source: SourceLine | None) -> Part:
     """Return a line of source behind its place; nothing for None."""
     if source is None:
-        return Both()
+        return Part()
     place, text = cut(str(replace(source, text="")), _MAX_PLACE), cut(source.text, _MAX_TEXT)
     quiet = f'<span style="{QUIET}">{escape(place)}</span>&ensp;'
     html = f'<div style="{SOURCE}">{quiet}{escape(text)}</div>'
-    return Both(f"    {place}  {text}".rstrip(), html)
+    return Part(f"    {place}  {text}".rstrip(), html)
 
 
-def fitted(table: Table, picture: str) -> Both:
+def fitted(table: Table, picture: str) -> Part:
     """Return a table; its text has no pictures if a terminal has no room for them."""
     if not table.rows:
-        return Both()
+        return Part()
     text = table_text(table)
     if max(map(len, text.split("\n"))) > _MAX_COLUMNS:
         text = table_text(only(table, [heading for heading in table.headings if heading != picture]))
-    return Both(text, table_html(table))
+    return Part(text, table_html(table))
 
 
 def _linked(record: PassRecord | None, text: str, call: int | None) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
 from tensornp.passes.compare import Difference, PassComparison
-from tensornp.render.layout.document import Alarm, Document, Lines, headed
+from tensornp.render.layout.document import Document, alarm_line, headed, small_print
 from tensornp.render.layout.table import FIRST, MARKS, SECOND, Table, TableRow, without_empty
 from tensornp.render.passes.rows import extremes
 
@@ -21,10 +21,10 @@ def pass_comparison_document(found: PassComparison, names: tuple[str, str] = ("t
     """Return the verdict over the differences of calls, weights and gradients."""
     heading = headed([(cut(name, MAX_INSIDE), "") for name in names], cut(found.verdict, _MAX_TEXT))
     problems = [cut(text, _MAX_TEXT) for text in found.problems]
-    alarm = (Alarm(problems.pop(0)),) if found.calls else ()
+    alarm = (alarm_line(problems.pop(0)),) if found.calls else ()
     totals = f"{counted(found.num_calls, 'call')} in both · {_COMPARED}"
     table = without_empty(Table(_HEADINGS, tuple(_rows(found))), ("differs",))
-    return Document((heading, *alarm, Lines((*problems, totals)), table))
+    return Document((heading, *alarm, small_print(*problems, totals), table))
 
 
 def _rows(found: PassComparison) -> Iterator[TableRow]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
-from tensornp.render.layout.document import Document, Lines
+from tensornp.render.layout.document import Document, small_print
 from tensornp.render.layout.table import Table, TableRow, without_empty
 
 MAX_NAMES = 6
@@ -89,7 +89,7 @@ def _lines(aliases: Sequence[Alias]) -> list[MemoryLine]:
 
 def aliases_document(aliases: Aliases) -> Document:
     """Return a table of the aliases, the closest first, and the extent of the search."""
-    return Document((_table(aliases), Lines((aliases.remark,))))
+    return Document((_table(aliases), small_print(aliases.remark)))
 
 
 def _table(aliases: Aliases) -> Table:

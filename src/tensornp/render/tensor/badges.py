@@ -14,7 +14,7 @@ from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarms_of
-from tensornp.render.layout.document import Both
+from tensornp.render.layout.document import Part
 from tensornp.render.layout.style import Tone, badge_style
 from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.changes import change_sentence, change_text
@@ -33,9 +33,9 @@ class Badge:
 _last: list[tuple[TensorSummary | None, tuple[Badge, ...]]] = [(None, ())]
 
 
-def badges_line(badges: Sequence[Badge]) -> Both:
+def badges_line(badges: Sequence[Badge]) -> Part:
     """Return badges in one line."""
-    return Both(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
+    return Part(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
 
 def badge_html(badge: Badge, *, is_told: bool = False) -> str:

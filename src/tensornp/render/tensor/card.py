@@ -10,7 +10,7 @@ from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.record import is_mask
-from tensornp.render.layout.document import Both, Document, Lines
+from tensornp.render.layout.document import Document, Part, small_print
 from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
@@ -115,8 +115,8 @@ def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
     """Return the badges in one line over the array, or over the reason why it is not printed."""
     badges = _badges(summary)
     values = values_html(summary.text, summary.refusal, options.max_height)
-    note = [Lines((f"({summary.note})",))] if summary.note else []
-    return Document((badges_line(badges), Both(summary.text or summary.refusal, values), *note), CARD)
+    note = [small_print(f"({summary.note})")] if summary.note else []
+    return Document((badges_line(badges), Part(summary.text or summary.refusal, values), *note), CARD)
 
 
 def _badges(summary: ArraySummary) -> list[Badge]:

@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.shards import ShardFacts
-from tensornp.render.layout.document import Both, Document, Lines
+from tensornp.render.layout.document import Document, Part, small_print
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.tensor.badges import badges_line, badges_of
@@ -29,7 +29,7 @@ def info_document(info: TensorInfo) -> Document:
     lines = "".join(f"<div>{escape(name)}: {escape(value)}</div>" for name, value in facts[True])
     usual = f"{counted(len(facts[True]), 'more fact')}, each as usual"
     folded = f'<details style="{SMALL_TEXT}"><summary>{escape(usual)}</summary>{lines}</details>'
-    return Document((badges_line(badges), table, Both(usual, folded)))
+    return Document((badges_line(badges), table, Part(usual, folded)))
 
 
 def _said(value: Any) -> str:
@@ -44,4 +44,4 @@ def _said(value: Any) -> str:
 
 def shard_document(facts: ShardFacts) -> Document:
     """Return the part of this rank; other ranks are not asked."""
-    return Document((Lines((str(facts),)),))
+    return Document((small_print(str(facts)),))

@@ -11,12 +11,12 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
-from tensornp.render.layout.document import Both, Document, Lines
+from tensornp.render.layout.document import Document, Part, small_print
 from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
-from tensornp.render.tensor.badges import Badge, badges_line, badges_of, memory_badge
+from tensornp.render.tensor.badges import Badge, badge_html, badges_of, memory_badge
 
 _READ_ONLY = "np.broadcast_to("
 _MAX_NAME = 60
@@ -158,8 +158,8 @@ def plan_document(plan: ConversionPlan) -> Document:
     badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
     # The badges say the first of its lines.
     receipt = Receipt(plan.mode, statements(plan.code), tuple(_plan_lines(plan)[1:]))
-    page = badges_line(badges).html + folded_receipt(receipt, is_open=True)
-    return Document((Both(str(plan), page),), CARD)
+    html = f"<div>{' '.join(map(badge_html, badges))}</div>{folded_receipt(receipt, is_open=True)}"
+    return Document((Part(str(plan), html),), CARD)
 
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:
@@ -178,10 +178,10 @@ def way_back_document(why_copied: str, nbytes: int) -> Document:
     """Return whether a tensor shares the memory of its array, or why it is a copy."""
     if not why_copied:
         return Document(
-            (Lines(("shares memory: a write to the array is seen in the tensor, and the other way round",)),)
+            (small_print("shares memory: a write to the array is seen in the tensor, and the other way round"),)
         )
     text = f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
-    return Document((Lines((text,)),))
+    return Document((small_print(text),))
 
 
 def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:

@@ -51,7 +51,7 @@ class Picture:
 @outside_modes
 @np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, *, has_all: bool = False) -> Picture:
-    """Return the pixels of a tensor, an array or a list of these: those that are shown, or all if it `has_all`.
+    """Return the pixels of a tensor, an array or a list of these: those shown, or all if it `has_all`.
 
     Raises TooLargeError before anything is read if all are too many.
     """

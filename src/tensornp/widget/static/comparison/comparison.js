@@ -1,39 +1,41 @@
-// The table of two models: sorted and searched, and each row opens both sides of a weight under it.
+// The table of two models: sorted and searched, and each row opens a window on both sides of a weight under it.
 
+import { Navigator } from "../navigator/navigator.js";
 import { docking, inPlace } from "../page/docking.js";
 import { button, element } from "../page/elements.js";
 import { Stops } from "../page/stops.js";
 import { Sorter } from "../table/sorter.js";
-import { Opened } from "./opened.js";
+
+const PAIR = `<td><section class="tensornp-opened-pair tensornp-live"><div class="tensornp-controls">
+  <span class="tensornp-pair-name"></span><span class="tensornp-pair-note"></span>
+  <span class="tensornp-said tensornp-error" role="alert"></span></div></section></td>`;
 
 class Comparison extends Sorter {
-  // So are all lines.
   lineStops = new Stops(() => [...this.body.querySelectorAll("button.tensornp-opener")], ["ArrowUp", "ArrowDown"]);
 
-  // Of repeated layers, which are one row, the odd one or the first is opened, and leads to the others.
+  // Repeated layers are one row, which opens the one that changed most.
   printedRows() {
-    const members = this.model.get("printed");
-    this.lines ??= this.printed.map((row, i) => this.dressed(row.cloneNode(true), members[i]));
+    const numbers = this.model.get("printed");
+    this.lines ??= this.printed.map((row, i) => this.dressed(row.cloneNode(true), numbers[i]));
     return this.lines;
   }
 
   every() {
-    if (!this.all) super.every().forEach((row, i) => this.dressed(row, [i]));
+    if (!this.all) super.every().forEach((row, i) => this.dressed(row, i));
     return this.all;
   }
 
-  dressed(row, members) {
+  // The name becomes a button, and the whole row opens, unless the user selects text in it.
+  dressed(row, number) {
     const cell = row.cells[0];
-    if (!members?.length) return row;
     const alarm = cell.querySelector("span");
     alarm?.remove();
     const name = cell.title || cell.textContent.trim();
-    const opener = button("", `Show both sides of ${name}`, () => this.toggle(row, opener, name, members), "sort tensornp-opener");
+    const opener = button("", `Show both sides of ${name}`, () => this.toggle(row, opener, number), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.addEventListener("focus", () => this.lineStops.at(opener));
     opener.append(...cell.childNodes);
     cell.replaceChildren(opener, ...(alarm ? [" ", alarm] : []));
-    // All of the line lights up; who selects figures of it does not press.
     row.addEventListener("click", ({ target }) => {
       if (!target.closest("button, a") && document.getSelection()?.isCollapsed) opener.click();
     });
@@ -46,22 +48,33 @@ class Comparison extends Sorter {
     this.lineStops.at();
   }
 
-  toggle(row, opener, name, members) {
+  async toggle(row, opener, number) {
     const isOpen = this.opened?.opener === opener;
-    // What was open above it is gone.
+    // A panel above it disappears.
     inPlace(row, () => this.close());
     if (isOpen) return;
     const node = element("tr", "pair-row");
-    const cell = element("td");
-    cell.colSpan = this.heads.length;
-    node.append(cell);
+    node.innerHTML = PAIR;
+    node.firstChild.colSpan = this.heads.length;
+    const section = node.querySelector("section");
+    const [name, note, status] = section.firstElementChild.children;
+    const opened = (this.opened = { node, opener });
     row.after(node);
     row.classList.add("tensornp-opened");
     opener.setAttribute("aria-expanded", "true");
-    const pair = new Opened(this.ask, members, name, () => this.closeToRow());
-    this.opened = { pair, node, opener };
-    cell.append(pair.root);
-    pair.begin();
+    const content = await this.ask({ type: "values", row: number });
+    if (this.opened !== opened) return;
+    name.textContent = content.label ?? opener.textContent;
+    name.title = content.title ?? "";
+    note.textContent = content.note ?? "";
+    section.setAttribute("aria-label", `Both sides of ${name.textContent}`);
+    status.textContent = content.type === "error" ? content.text : "";
+    if (content.type === "error") return;
+    opened.navigator = new Navigator(this.ask, content, {
+      closed: () => this.closeToRow(),
+      seen: () => section.scrollIntoView({ block: "nearest" }),
+    });
+    section.append(opened.navigator.root);
   }
 
   closeToRow() {
@@ -72,36 +85,37 @@ class Comparison extends Sorter {
 
   close() {
     if (!this.opened) return;
-    const { pair, node, opener } = this.opened;
+    const { navigator, node, opener } = this.opened;
     this.opened = undefined;
-    pair.leave();
+    navigator?.leave();
     node.remove();
     opener.setAttribute("aria-expanded", "false");
     opener.closest("tr").classList.remove("tensornp-opened");
   }
 
   key(event) {
-    if (this.opened?.pair.root.contains(event.target)) {
-      if (this.opened.pair.key(event)) return true;
-      if (event.key === "Escape") this.closeToRow();
-      return event.key === "Escape";
-    }
+    const { key, target } = event;
+    if (this.opened?.node.contains(target)) return this.keyInPanel(event);
     if (event.altKey || event.ctrlKey || event.metaKey) return false;
     const [lines, heads] = [this.lineStops, this.headStops];
-    const isUp = event.key === "ArrowUp" && event.target === lines.all()[0];
-    const isDown = event.key === "ArrowDown" && heads.all().includes(event.target);
-    if (isUp) heads.now()?.focus();
-    else if (isDown) lines.now()?.focus();
+    if (key === "ArrowUp" && target === lines.all()[0]) heads.now()?.focus();
+    else if (key === "ArrowDown" && heads.all().includes(target)) lines.now()?.focus();
     else return super.key(event) || lines.key(event);
     return true;
   }
 
+  keyInPanel(event) {
+    const isUsed = this.opened.navigator?.key(event);
+    if (!isUsed && event.key === "Escape") this.closeToRow();
+    return isUsed || event.key === "Escape";
+  }
+
   reread() {
-    this.opened?.pair.navigator?.again();
+    this.opened?.navigator?.again();
   }
 
   die() {
-    this.opened?.pair.navigator?.die();
+    if (this.opened?.navigator) this.opened.navigator.dead = true;
   }
 
   leave() {

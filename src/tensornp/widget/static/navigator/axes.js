@@ -1,82 +1,54 @@
-// Which axes are rows and columns, and where one stands on the others.
+// The axes in rows and columns, and the index on each other axis.
 
-import { element, field, focused } from "../page/elements.js";
+import { clamp, element, place } from "../page/elements.js";
 
-export function clamp(value, size) {
-  return Math.min(Math.max(value, 0), Math.max(size - 1, 0));
+const NAMES = ["rows", "columns"];
+
+function select(name, shape, chosen) {
+  const options = shape.map(
+    (size, axis) => `<option value="${axis}"${axis === chosen ? " selected" : ""}>axis ${axis} (${size.toLocaleString("en")})</option>`,
+  );
+  return `<label class="tensornp-choice">${name} <select class="tensornp-select" name="${name}"
+    aria-label="Axis of the ${name}">${options.join("")}</select></label>`;
+}
+
+function dial(name, label, size) {
+  return `<span class="tensornp-dial"><span class="tensornp-label">${label}</span><input type="number" name="${name}" min="0"
+    max="${Math.max(size - 1, 0)}" class="tensornp-field" style="width:${String(size).length + 6}ch" autocomplete="off"
+    aria-label="Index on ${label} of ${size.toLocaleString("en")}"></span>`;
 }
 
 export class Axes {
-  // `choose(axes)` shows others as rows and columns, `turn(axis, value)` another index on one of the others, `part(value)`
-  // another tensor of several; `isMoving()` tells whether an answer is on its way.
-  constructor({ choose, turn, part, isMoving }) {
-    this.choose = choose;
-    this.turn = turn;
-    this.part = part;
-    this.isMoving = isMoving;
+  // `choose(axes)` shows other axes, and `turn(name, value)` another index on the axis, or on the "part", of that name.
+  constructor({ choose, turn }) {
     this.node = element("div", "controls");
-    this.others = [];
-    this.dials = [];
+    this.node.addEventListener("change", ({ target: { name, value } }) => {
+      const i = NAMES.indexOf(name);
+      if (i < 0) return;
+      const axes = [...this.axes];
+      axes[i] = Number(value);
+      // The other one gets the axis that this one had.
+      if (axes[1 - i] === axes[i]) axes[1 - i] = this.axes[i];
+      choose(axes);
+    });
+    this.node.addEventListener("input", ({ target: { name, max, value } }) => {
+      if (max && value !== "") turn(name, clamp(Math.trunc(Number(value)) || 0, Number(max) + 1));
+    });
   }
 
-  // The controls are made anew only where the tensor has other axes, so that none is lost under a finger.
-  paint(seen) {
-    const { shape, axes, num_parts: numParts } = seen;
-    const kind = JSON.stringify([shape, axes, numParts]);
-    if (kind !== this.kind) {
-      this.kind = kind;
-      this.make(shape, axes, numParts);
+  paint({ shape, axes, corner, part, num_parts: numParts }) {
+    this.axes = axes;
+    const others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
+    place(
+      this.node,
+      [
+        ...(shape.length > 1 ? NAMES.map((name, i) => select(name, shape, axes[i])) : []),
+        ...(numParts ? [dial("part", "part", numParts)] : []),
+        ...others.map((axis) => dial(axis, `axis ${axis}`, shape[axis])),
+      ].join(""),
+    );
+    for (const input of this.node.querySelectorAll("input")) {
+      if (input.value || input !== document.activeElement) input.value = input.name === "part" ? part : corner[input.name];
     }
-    this.others.forEach((axis, i) => this.dials[i].set(seen.corner[axis]));
-    this.partDial?.set(seen.part);
-  }
-
-  make(shape, axes, numParts) {
-    this.others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
-    const had = this.node.contains(focused()) && focused()?.getAttribute("aria-label");
-    this.partDial = numParts ? this.dial("part", numParts, this.part) : undefined;
-    this.dials = this.others.map((axis) => this.dial(`axis ${axis}`, shape[axis], (value) => this.turn(axis, value)));
-    const selects = shape.length > 1 ? [0, 1].map((i) => this.select(i, shape, axes)) : [];
-    const dials = [...(this.partDial ? [this.partDial] : []), ...this.dials];
-    this.node.replaceChildren(...selects, ...dials.map(({ node }) => node));
-    if (had) [...this.node.querySelectorAll("[aria-label]")].find((n) => n.getAttribute("aria-label") === had)?.focus();
-  }
-
-  select(i, shape, axes) {
-    const label = element("label", "choice", i ? "columns " : "rows ");
-    const select = element("select", "select");
-    select.setAttribute("aria-label", i ? "Axis of the columns" : "Axis of the rows");
-    shape.forEach((size, axis) => {
-      const option = new Option(`axis ${axis} (${size.toLocaleString("en")})`, String(axis));
-      option.selected = axis === axes[i];
-      select.append(option);
-    });
-    select.addEventListener("change", () => {
-      const wanted = [...axes];
-      wanted[i] = Number(select.value);
-      // The other one gets what this one had, so that the two are never the same.
-      if (wanted[1 - i] === wanted[i]) wanted[1 - i] = axes[i];
-      this.choose(wanted);
-    });
-    label.append(select);
-    return label;
-  }
-
-  dial(name, size, turn) {
-    const node = element("span", "dial");
-    const number = field("input", "number", "field tensornp-number", `Index on ${name} of ${size.toLocaleString("en")}`);
-    number.min = "0";
-    number.max = String(Math.max(size - 1, 0));
-    number.addEventListener("input", () => {
-      if (number.value !== "") turn(clamp(Math.trunc(Number(number.value)) || 0, size));
-    });
-    number.style.width = `${String(size).length + 6}ch`;
-    node.append(element("span", "label", name), number);
-    const set = (value) => {
-      // What is typed right now stays.
-      if (this.isMoving()) return;
-      if (document.activeElement !== number || number.value !== "") number.value = String(value);
-    };
-    return { node, set };
   }
 }

@@ -1,6 +1,6 @@
-// The window of values as a grid: its cells, and which element each of them shows.
+// The window of values as a grid: its cells, and the element of each.
 
-import { element, put } from "../page/elements.js";
+import { element } from "../page/elements.js";
 
 const FULL = 100;
 const STRONGEST = 0.5;
@@ -15,152 +15,103 @@ function colourOf(shade) {
   return `rgba(${shade > 0 ? ORANGE : BLUE}, ${strength.toFixed(3)})`;
 }
 
-// A node with one text in it, which is changed in place.
-function withText(node) {
-  node.append(document.createTextNode(" "));
-  return node;
+function cellOf(text, shade) {
+  const special = SPECIAL[shade];
+  const cell = element("td", special ? `cell tensornp-${special}` : "cell", text);
+  cell.tabIndex = -1;
+  if (shade && !special) cell.style.backgroundColor = colourOf(shade);
+  return cell;
 }
 
-function headOf(scope) {
-  const node = withText(element("th", "heading"));
-  node.scope = scope;
-  return node;
+function headOf(scope, text) {
+  const head = element("th", "heading", text);
+  head.scope = scope;
+  return head;
 }
 
-// The index of an element of the window; of a part of a sharded tensor, that in the whole.
-export function inWhole({ places, corner }, index) {
-  return index.map((i, axis) => places[axis][i - corner[axis]]);
+// `nodes` begin at the column `first` of the whole grid, after the heading.
+function rowOf(number, nodes, first) {
+  const row = element("tr");
+  row.setAttribute("aria-rowindex", String(number));
+  nodes.forEach((node, j) => node.setAttribute("aria-colindex", String(j ? first + j + 1 : 1)));
+  row.append(...nodes);
+  return row;
 }
 
 export class Grid {
-  seen;
-  made;
   cells = [];
-  columnHeads = [];
-  rowHeads = [];
-  shades = new Int8Array();
 
-  constructor() {
+  constructor(name) {
     this.node = element("table", "grid");
     this.node.setAttribute("role", "grid");
+    this.node.setAttribute("aria-label", `Values of ${name}`);
   }
-
-  // --- painting
 
   // `buffers` has the shade of each element.
-  take(seen, buffers) {
+  paint(seen) {
     this.seen = seen;
-    const [shades] = buffers;
-    this.shades = shades ? new Int8Array(shades.buffer, shades.byteOffset, shades.byteLength) : new Int8Array();
-  }
-
-  paint(name, current) {
-    const { shape, axes, corner, size } = this.seen;
+    const { shape, axes, corner, size, places, texts, buffers } = seen;
     const [rows, columns] = size;
-    const [numRows, numColumns] = axes.map((axis) => (axis === null ? 1 : shape[axis]));
+    const [shade] = buffers;
+    const shades = shade ? new Int8Array(shade.buffer, shade.byteOffset, shade.byteLength) : [];
     const first = axes.map((axis) => (axis === null ? 0 : corner[axis]));
-    this.makeCells(rows, columns);
-    this.node.setAttribute("aria-label", `Values of ${name}`);
-    // The heading of each is a row and a column too.
-    this.node.setAttribute("aria-rowcount", String(numRows + 1));
-    this.node.setAttribute("aria-colcount", String(numColumns + 1));
-    this.columnHeads.forEach((head, j) => {
-      head.setAttribute("aria-colindex", String(first[1] + j + 2));
-      head.firstChild.data = String(this.label(1, j));
-    });
-    this.rowHeads.forEach((head, i) => {
-      head.parentElement.setAttribute("aria-rowindex", String(first[0] + i + 2));
-      head.firstChild.data = axes[0] === null ? " " : String(this.label(0, i));
-    });
-    this.cells.forEach((cell, k) => this.paintCell(cell, k, first[1] + (k % columns) + 2));
-    const at = this.cellOf(current) ?? this.cells[0];
-    this.cells.forEach((cell) => put(cell, "tabindex", cell === at ? "0" : "-1"));
-    this.mark(at);
+    // The headings are a row and a column too.
+    axes.forEach((axis, i) =>
+      this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1)),
+    );
+    const label = (i, number) => (axes[i] === null ? [" ", number][i] : places[axes[i]][number]);
+    this.columnHeads = Array.from({ length: columns }, (_, j) => headOf("col", label(1, j)));
+    this.rowHeads = Array.from({ length: rows }, (_, i) => headOf("row", label(0, i)));
+    this.cells = texts.map((text, k) => cellOf(text, shades[k]));
+    const [head, body] = [element("thead"), element("tbody")];
+    head.append(rowOf(1, [element("td", "corner"), ...this.columnHeads], first[1]));
+    const lines = this.rowHeads.map((own, i) => [own, ...this.cells.slice(i * columns, (i + 1) * columns)]);
+    body.append(...lines.map((nodes, i) => rowOf(first[0] + i + 2, nodes, first[1])));
+    this.node.replaceChildren(head, body);
   }
 
-  // What a row (0) or a column (1) of the window is called.
-  label(i, number) {
-    const axis = this.seen.axes[i];
-    if (axis === null) return number;
-    return this.seen.places[axis][number];
-  }
-
-  // The cell that one is at, with the headings of its row and column.
+  // Makes a cell the current one, with the headings of its row and column.
   mark(cell) {
     const at = this.cells.indexOf(cell);
-    if (at < 0) return;
-    const here = [Math.floor(at / this.seen.size[1]), at % this.seen.size[1]];
-    [this.rowHeads, this.columnHeads].forEach((heads, i) =>
-      heads.forEach((head, k) => head.classList.toggle("tensornp-here", k === here[i])),
-    );
-    cell.classList.add("tensornp-current");
-  }
-
-  paintCell(cell, k, columnIndex) {
-    const shade = this.shades[k];
-    const special = SPECIAL[shade];
-    put(cell, "aria-colindex", String(columnIndex));
-    put(cell, "class", special ? `tensornp-cell tensornp-${special}` : "tensornp-cell");
-    put(cell, "style", special || !shade ? "" : `background-color: ${colourOf(shade)}`);
-    if (cell.firstChild.data !== this.seen.texts[k]) cell.firstChild.data = this.seen.texts[k];
-  }
-
-  makeCells(rows, columns) {
-    if (this.made?.[0] === rows && this.made?.[1] === columns) return;
-    this.made = [rows, columns];
-    const top = element("tr", "headings");
-    top.setAttribute("aria-rowindex", "1");
-    const corner = withText(element("td", "corner"));
-    corner.setAttribute("aria-colindex", "1");
-    this.columnHeads = Array.from({ length: columns }, () => headOf("col"));
-    top.append(corner, ...this.columnHeads);
-    this.rowHeads = [];
-    this.cells = [];
-    const body = Array.from({ length: rows }, () => {
-      const row = element("tr", "row");
-      const own = headOf("row");
-      own.setAttribute("aria-colindex", "1");
-      const cells = Array.from({ length: columns }, () => withText(element("td", "cell")));
-      this.rowHeads.push(own);
-      this.cells.push(...cells);
-      row.append(own, ...cells);
-      return row;
+    const columns = this.seen.size[1];
+    this.cells.forEach((one) => {
+      one.tabIndex = one === cell ? 0 : -1;
+      one.classList.toggle("tensornp-current", one === cell);
     });
-    const [thead, tbody] = [element("thead"), element("tbody")];
-    thead.append(top);
-    tbody.append(...body);
-    this.node.replaceChildren(thead, tbody);
+    this.rowHeads.forEach((head, i) => head.classList.toggle("tensornp-here", i === Math.floor(at / columns)));
+    this.columnHeads.forEach((head, j) => head.classList.toggle("tensornp-here", at >= 0 && j === at % columns));
   }
-
-  // --- where is what
 
   // The nearest element of the window.
   intoView(index) {
     const { axes, corner, size } = this.seen;
     return index.map((i, axis) => {
-      const seen = axis === axes[0] ? size[0] : axis === axes[1] ? size[1] : 1;
-      return Math.min(Math.max(i, corner[axis]), corner[axis] + Math.max(seen, 1) - 1);
+      const room = axis === axes[0] ? size[0] : axis === axes[1] ? size[1] : 1;
+      return Math.min(Math.max(i, corner[axis]), corner[axis] + Math.max(room, 1) - 1);
     });
   }
 
   cellOf(index) {
-    if (!index || !this.cells.length || String(this.intoView(index)) !== String(index)) return undefined;
+    if (!this.cells.length || String(this.intoView(index)) !== String(index)) return undefined;
     const { axes, corner, size } = this.seen;
     const [i, j] = axes.map((axis) => (axis === null ? 0 : index[axis] - corner[axis]));
     return this.cells[i * size[1] + j];
   }
 
   indexOf(node) {
-    const k = this.cells.indexOf(node.closest?.("td"));
-    if (k < 0 || !this.seen) return undefined;
+    const k = this.cells.indexOf(node.closest("td"));
+    if (k < 0) return undefined;
     const { axes, corner, size } = this.seen;
     const at = [Math.floor(k / size[1]), k % size[1]];
     return corner.map((i, axis) => i + (axis === axes[0] ? at[0] : axis === axes[1] ? at[1] : 0));
   }
 
-  // --- one element, as it was read
-
-  exactOf(cell) {
-    return this.seen.exact[this.cells.indexOf(cell)];
+  // The index and the exact value of an element; a shard gives its index in the whole.
+  textOf(index) {
+    const cell = this.cellOf(index);
+    if (!cell) return "";
+    const { corner, exact, dtype, places } = this.seen;
+    const whole = index.map((i, axis) => places[axis][i - corner[axis]]);
+    return `[${whole.join(", ")}]  ${exact[this.cells.indexOf(cell)]}  ${dtype}`;
   }
 }

@@ -41,21 +41,19 @@ function dress(css) {
 // what runs the cell, and Escape gives it the focus back. Caught at the window, because Notebook 7 takes keys before any
 // node of the page does. Returns what ends it.
 function guard(place, key) {
-  const leave = () => {
-    place.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
-    if (place.contains(focused())) focused()?.blur();
-  };
-  const isOfNotebook = ({ key: name, ctrlKey, metaKey, shiftKey }) => {
-    const isChord = ctrlKey || metaKey;
-    return (name === "Enter" && (isChord || shiftKey)) || (name === "s" && isChord);
-  };
   const keydown = (event) => {
     if (!place.contains(event.target)) return;
-    const isUsed = key(event);
-    if (isUsed) event.preventDefault();
-    const isEscape = event.key === "Escape" && !isUsed;
-    if (isEscape) leave();
-    else if (isUsed || !isOfNotebook(event)) event.stopPropagation();
+    if (key(event)) event.preventDefault();
+    else if (event.key === "Escape") {
+      place.parentElement?.closest("[tabindex]")?.focus({ preventScroll: true });
+      if (place.contains(focused())) focused().blur();
+      return;
+    } else {
+      const isChord = event.ctrlKey || event.metaKey;
+      if (event.key === "Enter" && (isChord || event.shiftKey)) return;
+      if (event.key === "s" && isChord) return;
+    }
+    event.stopPropagation();
   };
   // Where the prompt of the same cell is clicked, JupyterLab leaves the focus where it is, and so the keys.
   const pointerdown = ({ target }) => {
@@ -88,15 +86,14 @@ function follow(model, put) {
     const anchor = model.get("anchor");
     const cards = anchor ? [...document.getElementsByClassName(anchor)] : [];
     const card = cards.find((one) => !one.hasAttribute(TAKEN));
-    if (!card) return;
-    if (docked) {
-      // The page has made the card anew, perhaps for another model: whoever still has a kernel docks again.
+    if (card && docked) {
+      // The page has made the card again, perhaps for another model: only one with a kernel docks again.
       leave();
       begin();
-      return;
+    } else if (card) {
+      card.setAttribute(TAKEN, "");
+      docked = { card, undock: put(card) };
     }
-    card.setAttribute(TAKEN, "");
-    docked = { card, undock: put(card) };
   };
   const answered = () => {
     stop();
@@ -128,7 +125,7 @@ function follow(model, put) {
 }
 
 // A widget whose `Part` is made with a model and its `ask`, once for each place that it docks into. It has a `root`,
-// `dock(place)`, `say(text)`, `key(event)`, `reread()` where it shows values, `die()` and `leave()`.
+// `dock(place)`, `say({ text, type })`, `key(event)`, `reread()` for values, `die()` and `leave()`.
 export function docking(Part) {
   const all = new Set();
   let isLost = false;
@@ -136,12 +133,11 @@ export function docking(Part) {
     close();
     part.die();
     part.root.classList.add("tensornp-dead");
-    // A table goes on to sort what it has.
-    for (const one of part.root.querySelectorAll("input, select, button:not(.tensornp-sort)")) one.disabled = true;
-    part.say(GONE, "error");
+    for (const one of part.root.querySelectorAll("input, select, button")) one.disabled = true;
+    part.say({ text: GONE, type: "error" });
   };
   const put = (model, place) => {
-    const { ask, close } = asking(model, (text) => part.say(text));
+    const { ask, close } = asking(model, (text) => part.say({ text }));
     const part = new Part(model, ask);
     const one = { part, close };
     all.add(one);

@@ -1,4 +1,4 @@
-// Nodes of the page; their classes begin with "tensornp-", and whatever is said is text and never HTML.
+// Nodes of the page; their classes begin with "tensornp-", and `text` is text and never HTML.
 
 export function element(tag, className, text) {
   const node = document.createElement(tag);
@@ -8,12 +8,7 @@ export function element(tag, className, text) {
 }
 
 export function focused() {
-  return (document.activeElement);
-}
-
-// To set what is there already costs as much as to set something else.
-export function put(node, name, value) {
-  if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  return document.activeElement;
 }
 
 export function button(text, title, press, className = "button") {
@@ -24,42 +19,19 @@ export function button(text, title, press, className = "button") {
   return node;
 }
 
-// A field that no browser fills in.
-export function field(tag, type, className, label) {
-  const node = element(tag, className);
-  if (type) node.type = type;
-  node.setAttribute("aria-label", label);
-  node.autocomplete = "off";
-  return node;
+export function clamp(value, size) {
+  return Math.min(Math.max(value, 0), Math.max(size - 1, 0));
 }
 
-// A name keeps the order of its parts, whatever their letters, and reorders nothing beside it.
-export function nameOf(kind, text) {
-  const node = element("bdi", kind, text);
-  node.dir = "ltr";
-  return node;
+// Places HTML with escaped texts, unless it is there. The focus goes back to the control of the same name.
+export function place(node, html) {
+  if (node.placed === html) return;
+  const name = node.contains(focused()) && focused().name;
+  node.innerHTML = node.placed = html;
+  if (name) node.querySelector(`[name="${CSS.escape(name)}"]`)?.focus({ preventScroll: true });
 }
 
-// What a screen reader says when it is told something.
-export function liveRegion() {
-  const node = element("span", "live-region");
-  node.setAttribute("aria-live", "polite");
-  return node;
-}
-
-// What is said there already would be heard again.
+// A screen reader would hear an unchanged text again.
 export function tell(region, text) {
   if (region.textContent !== text) region.textContent = text;
-}
-
-export function groupOf(label, nodes = []) {
-  const node = element("span", "group");
-  node.setAttribute("role", "group");
-  node.setAttribute("aria-label", label);
-  node.append(...nodes);
-  return node;
-}
-
-export function pictureOf(picture) {
-  return Object.assign(element("img"), picture);
 }

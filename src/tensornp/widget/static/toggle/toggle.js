@@ -1,21 +1,22 @@
 // The live toggle of a tensor card: view / share / copy, a name to bind, and the values. The kernel renders the card.
 
 import { Navigator } from "../navigator/navigator.js";
+import { Binding } from "../page/binding.js";
 import { copyButton } from "../page/copy.js";
 import { docking, stopListening } from "../page/docking.js";
-import { element, tell } from "../page/elements.js";
+import { element, focused, tell } from "../page/elements.js";
 
 const BAR = `<div class="tensornp-modes" role="radiogroup" aria-label="How the array uses the tensor's memory"></div>
-<form class="tensornp-bind">
-  <input class="tensornp-field tensornp-name" aria-label="Name to bind the array to" spellcheck="false" autocomplete="off">
-  <button class="tensornp-button" title="Bind the array of this mode to that name in the notebook">Bind</button>
-</form>
 <button type="button" class="tensornp-button tensornp-open" title="Look at the values, a window at a time">Values</button>
 <button type="button" class="tensornp-button tensornp-stats">Statistics</button>
 <output class="tensornp-status" role="status"></output>
 <span class="tensornp-again" hidden><code class="tensornp-code"></code> </span>`;
 
 class Toggle {
+  // Each widget has its own copy of this module, so a counter would give two radio groups of a page one name.
+  group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
+  covered = [];
+
   constructor(model, ask) {
     this.model = model;
     this.ask = ask;
@@ -24,25 +25,14 @@ class Toggle {
     const bar = element("div", "bar");
     bar.innerHTML = BAR;
     this.root.append(this.face, bar);
-    const find = (selector) => (bar.querySelector(selector));
-    this.modes = find(".tensornp-modes");
-    this.form = find("form");
-    this.name = find("input");
-    this.button = find("form button");
-    this.values = find(".tensornp-open");
-    this.stats = find(".tensornp-stats");
-    this.status = find("output");
-    this.again = find(".tensornp-again");
-    this.again.append(copyButton("the line that binds it again", () => this.again.firstChild.textContent));
-    // Each widget has its own copy of this module, so a counter would give two radio groups of a page one name.
-    this.group = `tensornp-mode-${Math.random().toString(36).slice(2)}`;
-    this.form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      this.bind();
-    });
-    this.name.addEventListener("input", () => this.paintButton());
+    [this.modes, this.values, this.stats, this.status, this.again] = bar.children;
+    const suggestion = model.get("can_bind") ? model.get("suggestion") : "";
+    const bind = (asked) => ask({ type: "bind", ...asked });
+    this.modes.after(new Binding(suggestion, bind, (answer) => this.bound(answer)).node);
+    this.copy = copyButton("the line that binds it again", "");
+    this.again.append(this.copy);
     this.values.addEventListener("click", () => (this.navigator ? this.closeValues() : this.openValues()));
-    this.stats.addEventListener("click", () => ask({ type: this.model.get("progress") >= 0 ? "end" : "stats" }));
+    this.stats.addEventListener("click", () => ask({ type: model.get("progress") >= 0 ? "end" : "stats" }));
     this.face.addEventListener("click", ({ target }) => {
       const goal = target.closest("[data-seek]")?.dataset.seek;
       if (goal) this.openValues(goal);
@@ -51,81 +41,67 @@ class Toggle {
       "change:html": () => this.paintFace(),
       "change:choices": () => this.paintModes(),
       "change:progress": () => this.paintStats(),
-      "change:message": () => this.say(model.get("message")),
+      "change:message": () => this.say({ text: model.get("message") }),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
-    this.name.value = model.get("suggestion");
-    this.form.hidden = !model.get("can_bind");
-    this.again.hidden = true;
     this.paintModes();
     this.paintStats();
-    this.say(model.get("message"));
+    this.say({ text: model.get("message") });
   }
 
-  // --- asking
-
-  // An answer takes back nothing of what was chosen since.
+  // A later choice stands when the answer to an earlier one comes.
   async choose(mode) {
     this.chosen = mode;
     this.paintModes();
-    const { type, text = "" } = await this.ask({ type: "choose", mode });
+    const answer = await this.ask({ type: "choose", mode });
     if (this.chosen !== mode) return;
     this.chosen = undefined;
     this.paintModes();
-    this.say(text, type);
+    this.say(answer);
   }
 
-  async bind() {
-    const name = this.name.value;
-    // What is bound once more is heard once more.
-    this.say("");
-    const { type, text, again = "", canOverwrite } = await this.ask({ type: "bind", name, overwrite: this.taken === name });
-    this.taken = canOverwrite ? name : undefined;
-    this.paintButton();
-    this.say(text, type);
-    this.again.firstChild.textContent = again;
+  bound({ again = "", ...answer }) {
+    this.say(answer);
+    this.again.firstChild.textContent = this.copy.dataset.copy = again;
     this.again.hidden = !again;
   }
 
   async openValues(goal = "") {
     if (this.navigator) {
-      this.navigator.reach(goal);
+      this.navigator.seek(goal, true);
       return;
     }
     const opened = await this.ask({ type: "values", goal });
     if (opened.type === "error") {
-      this.say(opened.text, "error");
+      this.say(opened);
       return;
     }
-    this.navigator?.leave();
-    this.navigator = new Navigator(this.ask, opened, {
-      closed: () => {
-        this.closeValues();
-        this.values.focus();
-      },
-    });
+    this.closeValues();
+    const closed = () => {
+      this.closeValues();
+      this.values.focus();
+    };
+    this.navigator = new Navigator(this.ask, opened, { closed });
     this.root.append(this.navigator.root);
-    this.paintValues();
+    this.values.setAttribute("aria-expanded", "true");
   }
 
   closeValues() {
     this.navigator?.leave();
     this.navigator = undefined;
-    this.paintValues();
+    this.values.setAttribute("aria-expanded", "false");
   }
 
   // --- painting
 
-  // What was unfolded stays so; of the first face, what the reader has unfolded in the static card.
+  // What was unfolded stays so; at first, what the reader has unfolded in the static card.
   paintFace(card = this.face) {
     const before = [...card.querySelectorAll("details")];
     this.face.innerHTML = this.model.get("html");
     const folds = [...this.face.querySelectorAll("details")];
-    folds.forEach((fold, i) => {
-      if (before.length === folds.length) fold.open = before[i].open;
-    });
+    if (before.length === folds.length) folds.forEach((fold, i) => (fold.open = before[i].open));
     const receipt = folds[0]?.querySelector("code");
-    receipt?.after(" ", copyButton("the code", () => receipt.textContent));
+    receipt?.after(" ", copyButton("the code", receipt.textContent));
   }
 
   // The radio buttons stay in the page, since one of them may have the focus.
@@ -142,7 +118,6 @@ class Toggle {
       label.classList.toggle("tensornp-disabled", radio.disabled);
     });
     this.values.hidden = !choices.some(({ enabled }) => enabled);
-    this.paintValues();
   }
 
   radio(name) {
@@ -153,19 +128,11 @@ class Toggle {
     return label;
   }
 
-  paintButton() {
-    this.button.textContent = this.taken === this.name.value ? "Overwrite" : "Bind";
-  }
-
-  paintValues() {
-    this.values.setAttribute("aria-expanded", String(Boolean(this.navigator)));
-  }
-
-  // Offered where the card does not tell them: it reads all values, in a thread of the kernel's.
+  // Offered if the card has no statistics: a thread of the kernel reads all values.
   paintStats() {
     const share = this.model.get("progress");
-    const isRunning = share >= 0 && share !== null;
-    if (share === null && document.activeElement === this.stats) this.values.focus();
+    const isRunning = share !== null && share >= 0;
+    if (share === null && focused() === this.stats) this.values.focus();
     this.stats.hidden = share === null;
     this.stats.textContent = isRunning ? `Cancel (${Math.round(100 * share)} %)` : "Statistics";
     this.stats.title = isRunning
@@ -173,7 +140,7 @@ class Toggle {
       : "Read all values: mean, deviation, extremes, NaN, and a histogram";
   }
 
-  say(text, type = "plain") {
+  say({ text = "", type }) {
     tell(this.status, text);
     this.status.className = `tensornp-status tensornp-${type === "error" ? "error" : "plain"}`;
   }
@@ -200,7 +167,7 @@ class Toggle {
 
   die() {
     this.dead = true;
-    this.navigator?.die();
+    if (this.navigator) this.navigator.dead = true;
     this.paintModes();
   }
 

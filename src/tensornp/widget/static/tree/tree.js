@@ -4,54 +4,79 @@
 import { latest } from "../page/ask.js";
 import { copyButton } from "../page/copy.js";
 import { inPlace, stopListening } from "../page/docking.js";
-import { button, element, focused, liveRegion } from "../page/elements.js";
+import { button, element, focused, place } from "../page/elements.js";
 import { Stops } from "../page/stops.js";
-import { Filters } from "./controls.js";
+import { Panel } from "./panel.js";
 
 const PAGE_ROWS = 10;
+const FACE = `<div class="tensornp-controls">
+  <input class="tensornp-field tensornp-search" aria-label="Search the names" placeholder="words, *glob* or /regex/"
+    title="Search the names (/): words that all fit, globs, numbers as in {0..5} or {3,4}, or a regular expression between slashes"
+    spellcheck="false" autocomplete="off"><span class="tensornp-problem"></span>
+  <span class="tensornp-group" role="group" aria-label="Show only"></span></div>
+<div class="tensornp-scroller tensornp-rows"><table class="tensornp-tree" role="treegrid">
+  <thead><tr></tr></thead><tbody></tbody></table></div>
+<div class="tensornp-line-of-cell"><span class="tensornp-said"></span><span class="tensornp-said tensornp-status"></span>
+  <span class="tensornp-expression"><code class="tensornp-code"></code></span>
+  <span class="tensornp-live-region" aria-live="polite"></span></div>`;
+const EVERY = { search: "", sort: "", descending: false, filters: {} };
 
 export class Tree {
-  asked = { search: "", sort: "", descending: false, filters: {} };
+  asked = EVERY;
   hidden = [];
   links = [];
+  listeners = {};
   opened = null;
-  opening = new Set();
-  current;
-  facts;
-  wished = {};
-  stops;
   isList = false;
-  head = "";
-  heardText;
 
-  // `kind` is the class of its root, `unsorted` the name of the first order; `panelOf(calls)` makes the panel of a row.
-  constructor(model, ask, { kind, label, unsorted, panelOf }) {
+  // `kind` is the class of its root, `unsorted` the name of the first order.
+  constructor(model, ask, { kind, label, unsorted }) {
     this.model = model;
     this.request = ask;
     this.unsorted = unsorted;
     this.list = latest(() => this.fetch());
-    this.controls = new Filters({ ask: (changed) => this.ask(changed), filters: () => this.asked.filters });
     this.root = element("section", `explorer tensornp-${kind}`);
     this.root.setAttribute("aria-label", label);
-    this.root.append(this.controls.node, this.table(label), this.line());
-    this.panel = panelOf({
+    this.root.innerHTML = FACE;
+    const find = (selector) => this.root.querySelector(selector);
+    this.controls = find(".tensornp-controls");
+    [this.search, this.problem, this.filters] = this.controls.children;
+    this.grid = find("table");
+    this.grid.setAttribute("aria-label", label);
+    this.headRow = find("thead tr");
+    this.body = find("tbody");
+    [this.said, this.status] = this.root.querySelectorAll(".tensornp-line-of-cell > .tensornp-said");
+    this.code = find("code");
+    this.copy = copyButton("the expression of what is listed", "");
+    this.code.after(this.copy);
+    this.live = find("[aria-live]");
+    this.stops = new Stops(() => this.sorters(), ["ArrowLeft", "ArrowRight"]);
+    this.panel = new Panel(ask, {
       announce: (text) => (this.live.textContent = text),
       row: () => this.rowOf(this.panel.opened),
       place: () => this.placePanel(),
       lead: (number) => this.open(number),
-      room: this.scroller,
       closed: () => {
         this.close();
         this.current?.focus({ preventScroll: true });
       },
     });
     this.panelRow = element("tr", "panel-row");
-    const cell = element("td");
-    cell.colSpan = 100;
-    cell.append(this.panel.node);
-    this.panelRow.append(cell);
-    this.listeners = {};
+    this.panelRow.innerHTML = '<td colspan="100"></td>';
+    this.panelRow.firstChild.append(this.panel.node);
+    this.hear();
     this.wish();
+  }
+
+  hear() {
+    this.search.addEventListener("input", () => this.look({ search: this.search.value }));
+    this.filters.addEventListener("change", ({ target: { name, value } }) => {
+      const filters = { ...this.asked.filters, [name]: value };
+      this.look({ filters: Object.fromEntries(Object.entries(filters).filter(([, one]) => one)) });
+    });
+    this.headRow.addEventListener("click", ({ target }) => this.sortBy(target.closest("button")));
+    this.headRow.addEventListener("focusin", ({ target }) => this.stops.at(target));
+    this.body.addEventListener("click", ({ target }) => this.press(target));
   }
 
   listen(listeners) {
@@ -59,119 +84,69 @@ export class Tree {
     for (const [event, listener] of Object.entries(listeners)) this.model.on(event, listener);
   }
 
-  table(label) {
-    this.grid = element("table", "tree");
-    this.grid.setAttribute("role", "treegrid");
-    this.grid.setAttribute("aria-label", label);
-    this.headRow = element("tr");
-    const head = element("thead");
-    head.append(this.headRow);
-    this.body = element("tbody");
-    this.grid.append(head, this.body);
-    // All headings are one stop of the Tab key.
-    this.stops = new Stops(() => this.sorters(), ["ArrowLeft", "ArrowRight"]);
-    head.addEventListener("click", ({ target }) => this.sortBy(target.closest("button")));
-    head.addEventListener("focusin", ({ target }) => this.stops.at(target));
-    this.body.addEventListener("click", ({ target }) => this.press(target));
-    this.body.addEventListener("focusin", ({ target }) => {
-      const row = target.closest("tr[data-id]");
-      if (row) this.setCurrent(row);
-    });
-    this.scroller = element("div", "scroller tensornp-rows");
-    this.scroller.append(this.grid);
-    return this.scroller;
-  }
-
-  line() {
-    const line = element("div", "line-of-cell");
-    this.said = element("span", "said");
-    this.status = element("span", "said");
-    this.code = element("code", "code");
-    this.copy = copyButton("the expression of what is listed", () => this.code.textContent);
-    this.live = liveRegion();
-    const expression = element("span", "expression");
-    expression.append(this.code, this.copy);
-    line.append(this.said, this.status, expression, this.live);
-    return line;
-  }
-
   // --- asking
 
-  ask(changed) {
-    if (changed.search === "") this.controls.search.value = "";
+  look(changed) {
     this.asked = { ...this.asked, ...changed };
+    if (!this.asked.search) this.search.value = "";
     this.wish();
   }
 
   // `target` is the number of a row that opens with the answer, at `goal`.
   wish(target, goal) {
-    if (this.dead) return;
     if (target !== undefined) this.wished = { target, goal };
     this.list();
   }
 
   async fetch() {
-    if (!this.isList && this.head) this.opened = this.openIds();
-    const { wished } = this;
-    const { target: reveal = null } = wished;
-    const content = await this.request({ type: "rows", opened: this.opened, reveal, ...this.asked });
-    if (this.dead) return;
-    if (content.type === "error") {
-      this.controls.refuse(content.text);
-      this.heardText = undefined;
-      this.live.textContent = content.text;
-      return;
+    if (!this.isList && this.facts) {
+      const opened = this.rows().filter((row) => row.getAttribute("aria-expanded") === "true");
+      this.opened = opened.map((row) => Number(row.dataset.id));
     }
-    if (this.wished === wished) this.wished = {};
-    this.take(content, wished);
+    const { wished } = this;
+    const content = await this.request({ type: "rows", opened: this.opened, reveal: wished?.target ?? null, ...this.asked });
+    if (this.dead) return;
+    const isError = content.type === "error";
+    this.problem.textContent = isError ? content.text : "";
+    this.search.setAttribute("aria-invalid", String(isError));
+    // The number of rows is announced if it changes.
+    if (content.text !== this.heard) this.live.textContent = content.text;
+    this.heard = content.text;
+    if (isError) return;
+    if (this.wished === wished) this.wished = undefined;
+    this.take(content);
+    if (wished) this.open(wished.target, undefined, wished.goal);
   }
 
-  openIds() {
-    const opened = this.rows().filter((row) => row.getAttribute("aria-expanded") === "true");
-    return opened.map((row) => Number(row.dataset.id));
-  }
-
-  say(text, tone = "plain") {
+  say({ text, type = "plain" }) {
     this.status.textContent = text;
-    this.status.className = `tensornp-said tensornp-${tone}`;
+    this.status.className = `tensornp-said tensornp-${type}`;
   }
 
   // --- rows
 
-  take(content, { target, goal }) {
-    const had = this.current === focused();
+  take(content) {
+    const had = this.current && this.current === focused();
     const id = this.current?.dataset.id;
     this.facts = content;
     this.isList = content.isList;
     this.grid.classList.toggle("tensornp-list", this.isList);
-    this.opening.clear();
-    this.controls.refuse("");
-    this.controls.offer(content.choices);
+    place(this.filters, content.filters);
+    for (const select of this.filters.children) select.value = this.asked.filters[select.name] ?? "";
     this.paintHead(content);
     this.paintRows(content);
     this.paint();
     this.setCurrent(this.body.querySelector(`:scope > [data-id="${id}"]`) ?? this.rows()[0]);
-    if (had) (this.current ?? this.controls.search).focus({ preventScroll: true });
-    // The number of rows is announced if it changes.
-    if (!had && content.text !== this.heardText) this.live.textContent = content.text;
-    this.heardText = content.text;
-    if (target !== undefined) this.open(target, undefined, goal);
+    if (had) (this.current ?? this.search).focus({ preventScroll: true });
   }
 
   // The kernel has escaped all names. An open panel stays where it is, with its focus.
-  paintRows({ html, nothing }) {
+  paintRows({ html }) {
     const made = document.createElement("tbody");
     made.innerHTML = html;
-    if (nothing) {
-      const cell = element("td", "rest", nothing);
-      cell.colSpan = 100;
-      const row = element("tr");
-      row.append(cell);
-      made.append(row);
-    }
     const above = made.querySelector(`[data-number="${this.panel.opened}"]`);
     const isKept = this.panelRow.isConnected && above;
-    if (this.panelRow.isConnected && !above) this.panel.close();
+    if (!above) this.panel.close();
     for (const row of [...this.body.children]) if (row !== this.panelRow || !isKept) row.remove();
     const rows = [...made.children];
     const at = above ? rows.indexOf(above) + 1 : rows.length;
@@ -183,28 +158,21 @@ export class Tree {
   paint() {
     const { text, code } = this.facts;
     this.said.textContent = text;
-    this.code.textContent = code;
+    this.code.textContent = this.copy.dataset.copy = code;
     this.copy.hidden = !code;
-    this.controls.paintFilters();
   }
 
-  // A heading that is pressed as an answer comes stays if it is the same.
   paintHead({ head, width }) {
-    const had = this.sorters().find((one) => one === focused())?.name;
-    if (head !== this.head) this.headRow.innerHTML = head;
-    this.head = head;
+    place(this.headRow, head);
     this.grid.style.maxWidth = `${width}ch`;
     const { sort, descending } = this.asked;
     for (const sorter of this.sorters()) {
       const isSorted = sorter.name === sort;
       const isLast = isSorted && descending !== isLargeFirst(sorter);
       sorter.title = isLast ? `Back to ${this.unsorted}` : `Sort by ${sorter.textContent}`;
-      const order = descending ? "descending" : "ascending";
-      if (isSorted) sorter.parentElement.setAttribute("aria-sort", order);
-      else sorter.parentElement.removeAttribute("aria-sort");
+      sorter.parentElement.ariaSort = isSorted ? (descending ? "descending" : "ascending") : null;
     }
-    this.stops.at(this.sorters().find((one) => one.name === (had ?? sort)));
-    if (had) this.sorters().find((one) => one.name === had)?.focus();
+    this.stops.at(this.sorters().find((one) => one === focused() || one.name === sort));
   }
 
   // A second press turns the order round, and a third one gives the first order.
@@ -212,9 +180,9 @@ export class Tree {
     if (!sorter || this.dead) return;
     const { name } = sorter;
     const { sort, descending } = this.asked;
-    if (sort !== name) this.ask({ sort: name, descending: isLargeFirst(sorter) });
-    else if (descending === isLargeFirst(sorter)) this.ask({ descending: !descending });
-    else this.ask({ sort: "", descending: false });
+    if (sort !== name) this.look({ sort: name, descending: isLargeFirst(sorter) });
+    else if (descending === isLargeFirst(sorter)) this.look({ descending: !descending });
+    else this.look({ sort: "", descending: false });
   }
 
   sorters() {
@@ -237,14 +205,11 @@ export class Tree {
 
   // Rows that are there are shown at once, others come with the answer; nothing above the row moves.
   async fold(row, isOpen) {
-    if (this.dead) return;
     row.setAttribute("aria-expanded", String(isOpen));
     this.hideClosed();
     const isEmpty = () => levelOf(row.nextElementSibling) <= levelOf(row);
-    if (!isOpen || !isEmpty() || this.opening.has(row)) return;
-    this.opening.add(row);
+    if (!isOpen || !isEmpty()) return;
     const { html = "" } = await this.request({ type: "rows", parent: Number(row.dataset.id), ...this.asked });
-    this.opening.delete(row);
     if (!row.isConnected || !isEmpty()) return;
     row.insertAdjacentHTML("afterend", html);
     this.hideClosed();
@@ -267,15 +232,14 @@ export class Tree {
     if (this.dead) return;
     const row = this.rowOf(number);
     if (row && !row.hidden) {
-      this.setCurrent(row);
-      row.focus({ preventScroll: true });
+      this.go(row, false);
       this.panel.open(number, from, goal);
       this.mark();
       return;
     }
     // A search may have left it out, or its branch is closed.
-    this.controls.search.value = "";
-    this.asked = { search: "", sort: "", descending: false, filters: {} };
+    this.asked = EVERY;
+    this.search.value = "";
     this.wish(number, goal);
   }
 
@@ -302,9 +266,8 @@ export class Tree {
     if (!row || this.dead || this.panelRow.contains(target)) return;
     const link = target.closest("[data-target]");
     const { goal } = target.closest("td").dataset;
-    this.setCurrent(row);
-    row.focus({ preventScroll: true });
-    if (link) this.open(Number(link.dataset.target), undefined, link.dataset.goal);
+    this.go(row, false);
+    if (link) this.open(Number(link.dataset.target), undefined, link.dataset.goal || undefined);
     else if (goal && row.dataset.number) this.open(Number(row.dataset.number), undefined, goal);
     else if (target.closest(".tensornp-mark") && row.hasAttribute("aria-expanded")) this.toggle(row);
     else this.act(row);
@@ -319,10 +282,11 @@ export class Tree {
     else this.toggle(row);
   }
 
-  go(row) {
+  go(row, scrolls = true) {
     if (!row) return;
+    this.setCurrent(row);
     row.focus({ preventScroll: true });
-    row.scrollIntoView({ block: "nearest" });
+    if (scrolls) row.scrollIntoView({ block: "nearest" });
   }
 
   // Returns whether the key was used here.
@@ -330,32 +294,32 @@ export class Tree {
     const { target, key } = event;
     if (this.panel.key(event)) return true;
     if (key === "Escape") return this.escape(target);
-    if (this.dead || event.altKey || event.metaKey || event.ctrlKey || this.panel.node.contains(target)) return false;
-    if (target === this.controls.search && ["ArrowDown", "Enter"].includes(key)) this.go(this.current);
-    else if (this.headRow.contains(target)) {
-      if (key === "ArrowDown") this.go(this.current);
-      else return this.stops.key(event) || key === "ArrowUp";
-    } else if (target !== this.current) return false;
-    else {
-      const act = this.acts(target)[key];
-      act?.();
-      return Boolean(act);
-    }
+    if (this.dead || event.altKey || event.metaKey || event.ctrlKey) return false;
+    const act = target === this.current ? this.acts(target)[key] : this.actsAbove(target)[key];
+    if (!act) return this.headRow.contains(target) && this.stops.key(event);
+    act();
     return true;
+  }
+
+  // In the search and the headings.
+  actsAbove(target) {
+    const down = () => this.go(this.current);
+    if (target === this.search) return { ArrowDown: down, Enter: down };
+    return this.headRow.contains(target) ? { ArrowDown: down, ArrowUp: () => {} } : {};
   }
 
   acts(row) {
     const seen = this.rows().filter((one) => !one.hidden);
     const at = seen.indexOf(row);
     const isOpen = row.getAttribute("aria-expanded");
-    const to = (place) => () => this.go(seen[Math.min(Math.max(place, 0), seen.length - 1)]);
+    const to = (number) => () => this.go(seen[Math.min(Math.max(number, 0), seen.length - 1)]);
     const right = () => {
       if (isOpen === "false") this.fold(row, true);
       else if (isOpen) this.go(seen[at + 1]);
     };
     const left = () => {
       if (isOpen === "true") this.fold(row, false);
-      else this.go(seen.slice(0, at).reverse().find((one) => levelOf(one) < levelOf(row)));
+      else this.go(seen.slice(0, at).findLast((one) => levelOf(one) < levelOf(row)));
     };
     return {
       ArrowUp: () => (at > 0 ? this.go(seen[at - 1]) : this.sorters()[0]?.focus()),
@@ -370,24 +334,21 @@ export class Tree {
       " ": () => this.act(row, row),
       m: () => row.querySelector("[data-goal='absmax']") && this.open(Number(row.dataset.number), undefined, "absmax"),
       n: () => row.querySelector(".tensornp-alarm")?.click(),
-      "/": () => this.controls.search.focus(),
+      "/": () => this.search.focus(),
     };
   }
 
   // From a field and the panel back to the tree, and from the tree back to the notebook.
   escape(target) {
-    const { search } = this.controls;
-    if (target === search && search.value) {
-      this.ask({ search: "" });
+    if (target === this.search && this.search.value) {
+      this.look({ search: "" });
       return true;
     }
     const isInPanel = this.panel.node.contains(target);
     if (isInPanel) this.close();
-    if ((isInPanel || !this.body.contains(target)) && this.current) {
-      this.current.focus({ preventScroll: true });
-      return true;
-    }
-    return false;
+    if (!this.current || (!isInPanel && this.body.contains(target))) return false;
+    this.current.focus({ preventScroll: true });
+    return true;
   }
 
   reread() {
@@ -398,7 +359,7 @@ export class Tree {
 
   // In a card, the static table gives its place to the tree, and takes it back.
   dock(card) {
-    this.hidden = ([...card.querySelectorAll(":scope > .tensornp-static")]);
+    this.hidden = [...card.querySelectorAll(":scope > .tensornp-static")];
     for (const node of this.hidden) node.style.display = "none";
     const above = this.hidden.at(-1) ?? card.lastElementChild;
     if (above) above.after(this.root);
@@ -417,12 +378,12 @@ export class Tree {
   die() {
     this.dead = true;
     for (const undo of this.links) undo();
-    this.panel.navigator?.die();
+    if (this.panel.navigator) this.panel.navigator.dead = true;
   }
 
   leave() {
     this.die();
-    this.panel.left();
+    this.panel.leave();
     for (const node of this.hidden) node.style.display = "";
     stopListening(this.model, this.listeners);
     this.root.remove();

@@ -1,40 +1,36 @@
-// The weights of a model as a tree, with a scan of all and what that has found.
+// The weights of a model as a tree, with a scan of the listed ones and its findings.
 
-import { button } from "../page/elements.js";
 import { docking } from "../page/docking.js";
+import { button, element, place } from "../page/elements.js";
 import { Tree } from "../tree/tree.js";
-import { Findings } from "./findings.js";
-import { WeightPanel } from "./panel.js";
-import { Scan } from "./scan.js";
 
 class Weights extends Tree {
   constructor(model, ask) {
-    const panelOf = (calls) => new WeightPanel(ask, calls, model.get("can_bind"));
-    const label = `Weights of ${model.get("label")}`;
-    super(model, ask, { kind: "weights", label, unsorted: "the model's order", panelOf });
-    this.scan = new Scan({
-      isRunning: () => model.get("progress") >= 0,
-      press: (type) => ask({ type, ...this.asked }),
+    super(model, ask, { kind: "weights", label: `Weights of ${model.get("label")}`, unsorted: "the model's order" });
+    // The second press of a double click does not stop the scan that the first began.
+    this.scan = button("Scan", "", ({ detail }) => {
+      if (detail < 2) ask({ type: model.get("progress") >= 0 ? "end" : "scan", ...this.asked });
     });
-    this.controls.node.append(this.scan.button, this.scan.meter);
-    this.findings = new Findings({
-      open: (weight, goal) => this.open(weight, undefined, goal),
-      list: (what) => this.ask({ search: "", sort: "", filters: { findings: what } }),
+    this.meter = element("progress", "meter");
+    this.meter.setAttribute("aria-label", "Read");
+    this.controls.append(this.scan, this.meter);
+    this.findings = element("div", "found");
+    this.findings.addEventListener("click", ({ target }) => {
+      const { list, number, goal } = target.dataset;
+      if (list) this.look({ search: "", sort: "", filters: { findings: list } });
+      else if (number) this.open(Number(number), undefined, goal || undefined);
     });
-    // What a scan finds moves nothing that was pressed for it.
-    this.controls.node.after(this.findings.node);
-    // What a scan has found leads to it.
+    // Rows do not move under a mouse that waits for the findings.
+    this.controls.after(this.findings);
     const title = "List all weights, those with the worst findings first";
-    const list = () => this.ask({ sort: "findings", descending: false });
-    this.results = button("", title, list, "copy tensornp-results");
+    this.results = button("", title, () => this.look({ sort: "findings", descending: false }), "copy tensornp-results");
     this.said.after(this.results);
     this.listen({
-      // What one says at its end may be what another has said, and is no change then.
-      "change:progress": () => (model.get("progress") < 0 ? this.foundOut() : this.paintScan()),
-      "change:scanned": () => this.paintResults(),
-      "change:findings": () => this.paintResults(),
+      "change:progress": () => (model.get("progress") < 0 ? this.ended() : this.paintScan()),
+      "change:scanned": () => this.paintScan(),
+      "change:findings": () => this.paintScan(),
     });
-    this.paintResults();
+    this.paintScan();
   }
 
   paint() {
@@ -42,23 +38,25 @@ class Weights extends Tree {
     this.paintScan();
   }
 
-  paintScan() {
-    const isPart = Boolean(this.asked.search || Object.keys(this.asked.filters).length);
-    const isAgain = Boolean(this.model.get("scanned"));
-    this.scan.paint(this.model.get("progress"), isPart, isAgain, this.facts?.cost);
-  }
-
-  foundOut() {
+  ended() {
     this.live.textContent = this.model.get("scanned");
     this.paintScan();
-    this.paintResults();
     this.wish();
   }
 
-  paintResults() {
-    this.results.textContent = this.model.get("scanned");
-    this.results.hidden = !this.results.textContent;
-    this.findings.paint(this.model.get("findings") ?? []);
+  paintScan() {
+    const share = this.model.get("progress");
+    const isPart = this.asked.search || Object.keys(this.asked.filters).length;
+    const scanned = this.model.get("scanned");
+    const begin = `Read all that is listed, and tell what stands out (${this.facts?.cost})`;
+    this.scan.textContent = share >= 0 ? "Stop" : isPart ? "Scan these" : scanned ? "Scan again" : "Scan";
+    this.scan.title = share >= 0 ? "Stop, and show what was read so far" : begin;
+    this.meter.hidden = share < 0;
+    if (share >= 0) this.meter.value = share;
+    this.results.textContent = scanned;
+    this.results.hidden = !scanned;
+    place(this.findings, this.model.get("findings"));
+    this.findings.hidden = !this.findings.placed;
   }
 }
 
