@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry, not_counted
-from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.quoted import closest, names_above, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
 from tensornp.models.storage.relations import held_by, identity_of, stored_in_files, stored_in_memory
@@ -67,7 +67,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     is_of_module : bool
         Whether it lists a module, of which the parameters alone count as such.
     classes : mapping
-        Classes of modules by name; empty for files.
+        Class and settings of each module by name, ``Linear 784 → 256``; empty for files.
     """
 
     def __init__(
@@ -133,11 +133,14 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
-        return self._copy(entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, problems=())
+        above = {name for one in entries for name in names_above(one.name)}
+        classes = {name: text for name, text in self.classes.items() if name in above}
+        own = {"metadata": self._metadata_of_part, "problems": (), "classes": classes}
+        return self._copy(entries, f"{self.source}, {shown_name(said)}", **own)
 
     def _copy(self, entries: Iterable[WeightEntry], source: str, **facts: Any) -> WeightsExplorer:
-        own = {"metadata": self.metadata, "problems": self.problems, **facts}
-        return WeightsExplorer(entries, source, is_of_module=self.is_of_module, classes=self.classes, **own)
+        own = {"metadata": self.metadata, "problems": self.problems, "classes": self.classes, **facts}
+        return WeightsExplorer(entries, source, is_of_module=self.is_of_module, **own)
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:

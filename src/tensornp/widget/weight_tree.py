@@ -223,14 +223,16 @@ class WeightTree(Tree):
         goals = {name: goal for name, goal in _EXTREMES.items() if line.number >= 0 and cells.get(name)}
         titles |= {name: f"Go to the element of the {name} (m)" for name in goals}
         name = legible(line.weights[0].name if line.number >= 0 else line.label)
-        size = f"{counted(line.sums.numel, 'element')}, {counted(line.sums.nbytes, 'byte')}"
+        sizes = (
+            (counted(line.sums.numel, "element"), counted(line.sums.nbytes, "byte")) if line.sums.num_weights else ()
+        )
         return TreeRow(
             line.id,
             line.level,
             cells["name"],
             cells,
             titles,
-            "\n".join(filter(None, (name, size, cells["notes"]))),
+            "\n".join(filter(None, (name, ", ".join(sizes) if line.sums.num_weights else "", cells["notes"]))),
             beside=legible(line.class_name),
             link=self._link(line, own, below),
             number=line.number,
@@ -249,6 +251,9 @@ class WeightTree(Tree):
             lacking = [one for one in line.weights if one.name in self.found and self.found[one.name].lacks_gradient]
             grad = {GRAD: "no .grad" if len(lacking) == len(line.weights) else "some no .grad"} if lacking else {}
             return cells_of(Row(line.label, line.weights, line.unlike)) | shares | grad
+        if not line.has_below:
+            # A module without weights.
+            return {"name": legible(line.label), "notes": legible(line.unlike)}
         weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
         return {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)} | shares
 

@@ -20,6 +20,7 @@ from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, n
 from tensornp.models.entries.in_memory import TensorSource, weight_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps, packed_class
+from tensornp.models.live.module_text import module_text
 from tensornp.models.live.steps import bracket_of, is_writable, key_of, steps_below
 from tensornp.models.names.quoted import shown_name, shown_names, unique_names
 
@@ -86,7 +87,7 @@ class _Walk:
             self._seen.add(id(one))
             above.add(id(one))
             # A wrapper has the name of its inner module, which counts.
-            self.classes[its_place.shown()] = type(one).__name__
+            self.classes[its_place.shown()] = module_text(one)
             stack.append((one, None))
             code = expression_of(its_place.path)
             if "_hf_hook" in object.__getattribute__(one, "__dict__"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 
 from tensornp.core.lowlevel.text import format_nbytes, legible
@@ -89,3 +89,10 @@ def unique_names(names: Sequence[str]) -> list[str]:
         seen.add(unlike)
         found.append(unlike)
     return found
+
+
+def names_above(name: str) -> Iterator[str]:
+    """Yield the names of the modules around a weight or a module, the innermost first."""
+    while name:
+        name = name.rpartition(".")[0]
+        yield name

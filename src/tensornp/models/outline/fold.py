@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import number_ranges
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.names.quoted import names_above
 
 _MAX_DEPTH = 100
 """Keys of a name; the rest of a longer one is one key."""
@@ -20,14 +21,24 @@ _MAX_NAMED = 3
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
 """The part of a note that each quantized weight has of its own."""
 _FOLDED = re.compile(r"\{[\d.,]+\}")
+HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
+"""Classes that hold others, and do nothing."""
 
 
 class Row(NamedTuple):
-    """One name, or a pattern of names, and its weights, which are alike."""
+    """A name or a pattern, and its weights, which are alike; `module` describes one without weights."""
 
     pattern: str
     entries: tuple[Any, ...]
     unlike: str = ""
+    module: str = ""
+
+
+class Bare(NamedTuple):
+    """A module without weights and modules: its name, and its class with settings."""
+
+    name: str
+    text: str
 
 
 @dataclass(slots=True)
@@ -47,6 +58,8 @@ class Branch:
         A number that is equal for branches with equal content.
     count : int
         The number of equal parts in it.
+    module : str
+        The class and settings of a module without weights.
     """
 
     label: str
@@ -55,6 +68,7 @@ class Branch:
     unlike: str = ""
     signature: int = -1
     count: int = 1
+    module: str = ""
 
 
 def folded(entries: Iterable[WeightEntry]) -> list[Row]:
@@ -67,8 +81,8 @@ def rows_of(tree: Sequence[Branch]) -> list[Row]:
     found: list[Row] = []
     before = ""
     for name, branch, unlike in _walk(tree):
-        if branch.entries:
-            found.append(Row(name, branch.entries, unlike if unlike != before else ""))
+        if branch.entries or branch.module:
+            found.append(Row(name, branch.entries, unlike if unlike != before else "", branch.module))
             before = unlike
     return found
 
@@ -81,7 +95,21 @@ def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterato
         yield from _walk(branch.below, f"{name}.", said)
 
 
-def tree_of(entries: Iterable[WeightEntry]) -> list[Branch]:
+def with_modules(weights: Sequence[WeightEntry], classes: Mapping[str, str]) -> list[Any]:
+    """Return the weights and each `Bare` module in the order of registration; `classes` are in this order."""
+    places = {name: i for i, name in enumerate(classes)}
+    filled = {above for one in (*(weight.name for weight in weights), *classes) for above in names_above(one)}
+    bare = [Bare(name, text) for name, text in classes.items() if name and name not in filled]
+    shown = [one for one in bare if one.text not in HOLDERS]
+
+    def place(one: Any) -> int:
+        above = one.name if isinstance(one, Bare) else next(filter(places.__contains__, names_above(one.name)), "")
+        return places.get(above, -1)
+
+    return sorted([*weights, *shown], key=place) if shown else list(weights)
+
+
+def tree_of(entries: Iterable[WeightEntry | Bare]) -> list[Branch]:
     """Return the folded tree of names; a chain of single keys is one branch."""
     root: dict[Any, Any] = {}
     for entry in entries:
@@ -101,9 +129,11 @@ def _branches(table: dict[Any, Any], known: dict[Any, int]) -> list[Branch]:
         children = _branches(below, known) if entry is None or len(below) > 1 else []
         if entry is None and len(children) == 1:
             branch = replace(children[0], label=f"{key}.{children[0].label}")
+        elif isinstance(entry, Bare):
+            branch = Branch(key, (), children, module=entry.text)
         else:
             branch = Branch(key, () if entry is None else (entry,), children)
-        kind = _kind(branch.entries[0]) if branch.entries else None
+        kind = _kind(branch.entries[0]) if branch.entries else branch.module
         rest = branch.label.partition(".")[2]
         facts = (kind, rest, *((child.label, child.signature) for child in branch.below))
         branch.signature = known.setdefault(facts, len(known))
@@ -157,7 +187,8 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
     first = group[0]
     below = [put_together(some[0].label, some) for some in zip(*(one.below for one in group), strict=True)]
     entries = tuple(chain.from_iterable(one.entries for one in group))
-    return Branch(label, entries, below, first.unlike, first.signature, sum(one.count for one in group))
+    count = sum(one.count for one in group)
+    return Branch(label, entries, below, first.unlike, first.signature, count, first.module)
 
 
 def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:

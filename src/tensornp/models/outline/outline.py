@@ -12,10 +12,8 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.columns import Column, column_called, columns
-from tensornp.models.outline.fold import Branch, num_keys, tree_of
+from tensornp.models.outline.fold import HOLDERS, Branch, num_keys, tree_of, with_modules
 
-_HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
-"""Classes that hold others, and do nothing."""
 _STATE = "state"
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
@@ -42,8 +40,8 @@ class Line(NamedTuple):
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether its weights are counters."""
-        return bool(self.weights) and is_counter(self.weights[0])
+        """Return whether its weights are counters, or it is a module without weights."""
+        return is_counter(self.weights[0]) if self.weights else not self.has_below
 
 
 class Sums(NamedTuple):
@@ -77,7 +75,7 @@ class Outline:
         self.number_of = {one.name: number for number, one in enumerate(weights)}
         self._not_counted = not_counted(weights)
         self._sizes = {one.name: self._size_of(one) for one in weights}
-        self._top = tree_of(weights)
+        self._top = tree_of(with_modules(weights, classes))
         self._numbers: dict[int, int] = {}
         self._nodes: list[_Node] = []
         self.in_order: list[WeightEntry] = []
@@ -179,6 +177,8 @@ class Outline:
             return ""
         if branch not in self._said:
             node = self._nodes[branch]
+            if node.branch.module:
+                return node.branch.module
             # The last key of a weight is that of no module.
             depth = node.depth - (not node.branch.below)
             names = [one.name for one in self.in_order[node.span]] if depth > node.above else ()
@@ -274,7 +274,7 @@ def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
     """Return the common class of modules, such as ``6 × BertLayer``, or ``""``."""
     some = set(prefixes)
     found = {classes.get(prefix, "") for prefix in some}
-    if len(found) != 1 or found & {"", *_HOLDERS}:
+    if len(found) != 1 or found & {"", *HOLDERS}:
         return ""
     (said,) = found
     key = next(iter(some)).rpartition(".")[2]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
+from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.entry import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
-from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import Column, columns, shares_of
-from tensornp.models.outline.fold import Branch, Row, repeated_parts, rows_of, tree_of
+from tensornp.models.outline.fold import Branch, Row, repeated_parts, rows_of, tree_of, with_modules
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
-from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
+from tensornp.render.layout.style import QUIET
+from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 
 if TYPE_CHECKING:
@@ -52,14 +54,19 @@ def weights_document(
     `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known, and `said` is
     what stands over the table then; the tree says both itself. `order` is the column by which the rows are sorted.
     """
-    tree = tree_of(explorer.values())
-    rows = rows_of(tree)
+    tree, weights = tree_of(explorer.values()), list(explorer.values())
+    rows = rows_of(tree_of(with_modules(weights, explorer.classes)) if order is None else tree)
     if order is not None:
         rows = order.sorted(rows, lambda row: row.entries[0])
-    table, common, rest = table_of(rows, explorer.source, alarms, max_rows)
+    table, common, rest = table_of(rows, explorer.source, alarms, max_rows, classes=explorer.classes)
     static = section("tensornp-static", (*said, small_print(*_layers(explorer, tree)), table, small_print(rest)))
     return Document(
-        (headline(_heading(explorer, common)), *_loud(explorer), static, small_print(*_said(explorer, rows)))
+        (
+            headline(_heading(explorer, common)),
+            *_loud(explorer),
+            static,
+            small_print(*_nothing(rows), *_problems(explorer), *_metadata(explorer)),
+        )
     )
 
 
@@ -90,27 +97,45 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     if spread:
         parameters += on_this_rank(f"{here:,}")
         nbytes = format_nbytes(spread[1]) + on_this_rank(format_nbytes(explorer.nbytes_here))
-    own_class = explorer.classes.get("", "")
+    every = list(explorer.values())
+    elsewhere = not_counted(every)
+    own = [one for one in every if one._is_trained is not None and one.name not in elsewhere]
+    trained = sum(one.numel for one in own if one._is_trained)
+    trainable = "all trainable" if all(one._is_trained for one in own) else f"{trained:,} trainable"
+    source, own_class = cut_inside(explorer.source, _MAX_SOURCE), cut(explorer.classes.get("", ""), MAX_SHOWN)
     said = [
-        cut_inside(explorer.source, _MAX_SOURCE), cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
+        "" if own_class.partition(" ")[0] == source else source, own_class,
         number_told(explorer.values()), parameters, stored, nbytes,
+        trainable if trained and not spread else "",
         *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
 
 
 def table_of(
-    folded_rows: list[Row], source: str, alarms: Mapping[str, str], max_rows: int | None, cure: str = _CURE
+    folded_rows: list[Row],
+    source: str,
+    alarms: Mapping[str, str],
+    max_rows: int | None,
+    cure: str = _CURE,
+    classes: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, its common cells, and its omissions with their `cure`."""
-    rows = [row for row in folded_rows if not row.entries[0]._is_nothing]
+    rows = [row for row in folded_rows if row.module or not row.entries[0]._is_nothing]
     known = [column for column in columns() if column.text is not None]
-    table = Table(tuple(column.name for column in known), tuple(_row(row, alarms) for row in rows[:max_rows]))
+    shown, before = [], ""
+    for row in rows[:max_rows]:
+        # The first weight of a module has its class.
+        above = names_above(row.entries[0].name) if row.entries else ()
+        module = next((name for name in above if name in classes), "")
+        shown.append(_row(row, alarms, row.module or (classes[module] if module not in ("", before) else "")))
+        before = module
+    table = Table(tuple(column.name for column in known), tuple(shown))
     hidden = sum(len(row.entries) for row in rows[len(table.rows) :])
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
     table, common = without_common(table, tuple(column.name for column in known if column.is_said_once))
     # The heading names the file already, and that what it holds are tensors.
-    told = tuple(text for text in common if text not in ("tensor", cut(file_name(source), MAX_SHOWN)))
+    told = tuple(text for text in common if text not in ("tensor", "parameter", cut(file_name(source), MAX_SHOWN)))
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
 
 
@@ -137,14 +162,20 @@ def _layers(explorer: WeightsExplorer, tree: Sequence[Branch]) -> list[str]:
 
 
 def _nothing(rows: list[Row]) -> list[str]:
-    names = [cut(row.pattern, MAX_SHOWN) for row in rows if row.entries[0]._is_nothing]
-    num = sum(len(row.entries) for row in rows if row.entries[0]._is_nothing)
-    return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if names else []
+    left_out = [row for row in rows if row.entries and row.entries[0]._is_nothing]
+    num = sum(len(row.entries) for row in left_out)
+    names = [cut(row.pattern, MAX_SHOWN) for row in left_out]
+    return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if num else []
 
 
-def _row(row: Row, alarms: Mapping[str, str]) -> TableRow:
+def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
+    if row.module:
+        blank = ("",) * (sum(column.text is not None for column in columns()) - 1)
+        return TableRow((_beside(row.pattern, beside), *blank), has_facts=False, is_quiet=True)
     told = [(column.text(row), column.title(row) if column.title else "") for column in columns() if column.text]
     cells, titles = zip(*told, strict=True)
+    if beside:
+        cells = (_beside(cells[0], beside), *cells[1:])
     odd = [entry.name for entry in row.entries if entry.name in alarms]
     alarm = alarms[odd[0]] if odd else ""
     if odd and len(row.entries) > 1:
@@ -152,8 +183,10 @@ def _row(row: Row, alarms: Mapping[str, str]) -> TableRow:
     return TableRow(cells, titles, alarm=alarm)
 
 
-def _said(explorer: WeightsExplorer, rows: list[Row]) -> list[str]:
-    return [*_nothing(rows), *_problems(explorer), *_metadata(explorer)]
+def _beside(name: str, text: str) -> Drawn:
+    """Return the cell of a name, and a quiet text behind it."""
+    name, text = cut_inside(name, MAX_INSIDE), cut(text, MAX_SHOWN)
+    return Drawn(f"{name}  {text}", f'{name_html(name)}&ensp;<span style="{QUIET}">{escape(text)}</span>')
 
 
 def _problems(explorer: WeightsExplorer) -> list[str]:

@@ -16,10 +16,10 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
 from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, picture_of
-from tensornp.errors import BadRequestError, MissingLibraryError, TooLargeError
+from tensornp.errors import BadRequestError, TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.pictures.contact_sheet import Place, laid_out, sizes_of
-from tensornp.render.pictures.png import img_html, picture_png
+from tensornp.render.pictures.png import img_html, picture_png, pil_image
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,7 @@ class Image:
 
     def pil(self) -> list[Any]:
         """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
-        try:
-            from PIL.Image import fromarray
-        except ImportError as error:
-            raise MissingLibraryError("Pillow is not installed; install pillow") from error
-        return [fromarray(one[..., 0] if one.shape[-1] == 1 else one) for one in self._each()]
+        return [pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self._each()]
 
     def _each(self) -> tuple[np.ndarray[Any, Any], ...]:
         if not self._pictures:

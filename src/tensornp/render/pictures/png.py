@@ -102,11 +102,16 @@ def size_of(heatmap: Heatmap) -> tuple[int, int]:
 
 def picture_png(pixels: Pixels) -> bytes:
     """Return grey values (two dimensions), or a third dimension of grey and alpha, RGB, or RGBA, as a PNG."""
+    file = io.BytesIO()
+    pil_image(pixels).save(file, "PNG")
+    return file.getvalue()
+
+
+def pil_image(pixels: Pixels) -> Any:
+    """Return pixels as a PIL image."""
     from PIL import Image
 
-    file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(pixels)).save(file, "PNG")
-    return file.getvalue()
+    return Image.fromarray(np.ascontiguousarray(pixels))
 
 
 def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
