@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tensornp.core.lowlevel.text import counted, format_ordinal, quoted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.errors import BadRequestError
 
@@ -138,7 +138,7 @@ class ImageLayout:
             ", ".join(filter(None, [self.name, self.reason])),
             f"{sizes['H']:,} × {sizes['W']:,} {colours}",
             ", ".join(tiles),
-            f"every {format_ordinal(step)} row and column" if step > 1 else "",
+            f"1 of {step:,} rows and columns" if step > 1 else "",
         )
 
 
