@@ -27,10 +27,7 @@ _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "Mi
 
 
 class Saved(NamedTuple):
-    """The operations that have saved elements of a tensor.
-
-    `stopped_at` is the number of operations that were asked if not all, and `oldest` the number of the first saver.
-    """
+    """The operations that have saved elements; `stopped_at` counts those that were asked if not all."""
 
     names: tuple[str, ...]
     stopped_at: int = 0

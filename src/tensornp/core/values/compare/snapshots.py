@@ -33,10 +33,7 @@ TOLD = ("may",)
 def snapshot_with_values(
     obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = 2**30
 ) -> Snapshot:
-    """Return the state of a tensor or an array, with a copy of up to `max_copy_nbytes`.
-
-    Only a sample is read of more than `max_read_nbytes`. The copy of `before` is kept if nothing has changed.
-    """
+    """Return the state of an object, with a copy of up to so many bytes; that of `before` if unchanged."""
     plain: Any = obj
     if is_tensor(obj):
         info = inspect(obj)

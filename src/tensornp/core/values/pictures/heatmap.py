@@ -18,10 +18,7 @@ Plane = np.ndarray[tuple[int, int], Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heatmap:
-    """A plane in few pixels: the elements of each cell that are farthest from 0, the larger of two.
-
-    One NaN claims its pixel, else one infinity does. `cell` are the rows and columns of a pixel.
-    """
+    """A plane in few pixels: each is the element of its cell farthest from 0, or its NaN or infinity."""
 
     values: np.ndarray[Any, Any]
     flags: np.ndarray[Any, Any]

@@ -96,10 +96,7 @@ LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 
 @dataclass(frozen=True, slots=True)
 class ImageLayout:
-    """The layout of a tensor as pictures: a letter for each dimension, and why it was chosen.
-
-    `counts` indices of each dimension are shown, every `steps`-th of them.
-    """
+    """The layout of a tensor as pictures; every `steps`-th of each dimension is shown, `counts` in all."""
 
     name: str
     reason: str
