@@ -17,7 +17,7 @@ SRC = Path(__file__).parents[1] / "src" / "tensornp"
 ROOMS = {
     "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values -> summary",
-    "core/values": "scopes -> blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
+    "core/values": "blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "wording, row_table, readable -> records -> tree, compare, tensors, operators "

@@ -60,23 +60,6 @@ def test_jit_trace_records_no_node_and_no_constant():
     assert str(without) == str(with_displays)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.trace:DeprecationWarning")
-def test_inside_jit_trace_values_are_shown_and_convert():
-    """A tracer runs on real values: the card is the usual one, sizes are numbers, and `to_numpy` is right."""
-    seen: list[Any] = []
-
-    def function(x):
-        y = x * 2
-        seen.extend([display(y), tnp.inspect(y).shape, tnp.to_numpy(y), tnp.to_numpy(y, copy=True)])
-        return y + 1
-
-    torch.jit.trace(function, torch.ones(3), check_trace=False)
-    text, shape, *arrays = seen
-    assert repr(np.full(3, 2, np.float32)) in text
-    assert (shape, type(shape[0])) == ((3,), int)
-    assert [array.tolist() for array in arrays] == [[2, 2, 2]] * 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
 @pytest.mark.parametrize("pre_dispatch", [False, True])

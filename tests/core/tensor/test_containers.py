@@ -149,16 +149,6 @@ def test_a_list_of_empty_lists_is_left_to_ipython_at_once():
 
 
 @dataclasses.dataclass
-class Computed:
-    """A dataclass of which one field is a property that writes what all copies share."""
-
-    weight: torch.Tensor
-
-
-Computed.weight = property(lambda self: self.kept["w"], lambda self, w: vars(self).setdefault("kept", {}).update(w=w))
-
-
-@dataclasses.dataclass
 class Configuration:
     """A dataclass without a tensor, which cannot be copied."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from unchanged import unchanged
 
 import tensornp as tnp
 
@@ -35,35 +34,6 @@ def test_grad_facts_of_leaf_and_non_leaf():
     )
 
 
-def _fake():
-    with FakeTensorMode() as mode:
-        return mode.from_tensor(torch.ones(3))
-
-
-def _freed():
-    t = torch.ones(10)
-    t.untyped_storage().resize_(0)
-    return t
-
-
-@pytest.mark.parametrize(
-    ("make", "state"),
-    [
-        (lambda: torch.ones(2, device="meta"), "meta"),
-        (_fake, "fake"),
-        (lambda: torch.nn.LazyLinear(3).weight, "uninitialized"),
-        (_freed, "freed"),
-        (lambda: torch._efficientzerotensor(3), "available"),
-        (lambda: torch.empty(0), "available"),
-        (lambda: torch.eye(3).to_sparse(), "available"),
-        (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged), "available"),
-    ],
-)
-def test_the_state_of_the_data_is_told(make, state):
-    """What has no data is known before anything reads it."""
-    assert tnp.inspect(make()).data_state == state
-
-
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3), (1, 4, 1), (3, 1, 2)])
 @pytest.mark.parametrize(
     "act", [torch.clone, lambda t: t.transpose(0, -1) if t.ndim else t, lambda t: t[..., ::2] if t.ndim else t]
@@ -85,13 +55,6 @@ def test_process_shared_memory_is_told():
     assert tnp.inspect(t.share_memory_()).is_shared
 
 
-def test_a_lazily_copied_storage_stays_lazy():
-    """Asking for an address the usual way would make the copy real."""
-    t = torch._lazy_clone(torch.ones(3))
-    tnp.inspect(t)
-    assert torch._C._is_cow_tensor(t)
-
-
 @pytest.mark.parametrize(
     ("t", "overlaps"),
     [
@@ -108,16 +71,6 @@ def test_a_lazily_copied_storage_stays_lazy():
 def test_overlap_of_a_tensor_with_itself(t, overlaps):
     """Expanded and sliding windows overlap; ordinary strides do not."""
     assert tnp.inspect(t)._may_overlap_itself is overlaps
-
-
-def test_inspection_changes_nothing_and_no_mode_sees_it():
-    """Promise 1, for a parameter with a grad, a conjugate view and an integer tensor."""
-    p = torch.nn.Parameter(torch.ones(2))
-    p.sum().backward()
-    c = torch.ones(3, dtype=torch.complex64).conj()
-    with unchanged(p, c):
-        tnp.inspect(p)
-        tnp.inspect(c)
 
 
 def test_what_is_no_tensor_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -65,17 +66,10 @@ def with_page_protection(info: TensorInfo) -> TensorInfo:
         return info
     low = info.storage.address
     high = low + max(info.storage.reach - (info.storage_offset or 0) * info.itemsize, 1)
-    return dataclasses.replace(info, _is_readonly_map=_is_mapped_readonly(low, high))
-
-
-def _is_mapped_readonly(low: int, high: int) -> bool:
-    try:
-        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
-            for line in maps:
-                bounds, flags = line.split(maxsplit=2)[:2]
-                start, end = (int(bound, 16) for bound in bounds.split("-"))
-                if start < high and low < end and "w" not in flags:
-                    return True
-    except OSError:
-        pass
-    return False
+    is_readonly = False
+    with suppress(OSError), open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+        for line in maps:
+            bounds, flags = line.split(maxsplit=2)[:2]
+            start, end = (int(bound, 16) for bound in bounds.split("-"))
+            is_readonly |= start < high and low < end and "w" not in flags
+    return dataclasses.replace(info, _is_readonly_map=is_readonly)

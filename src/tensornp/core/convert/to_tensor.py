@@ -100,9 +100,23 @@ def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
     """Return the tensor of an array or scalar; a masked array gives a MaskedTensor."""
-    if issubclass(type(array), np.ma.MaskedArray):
-        return _masked_tensor(array, copy, device)
-    return _tensor_of(np.asarray(array), copy, device)
+    if not isinstance(array, np.ma.MaskedArray):
+        return _tensor_of(np.asarray(array), copy, device)
+    from torch.masked import MaskedTensor
+
+    if copy is False:
+        raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
+    data = _tensor_of(np.asarray(array.data), True, device)
+    shown = _tensor_of(np.asarray(~np.ma.getmaskarray(array)), True, device)
+    # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
+    try:
+        masked: torch.Tensor = quietly(MaskedTensor, data, shown)
+        return masked
+    except TypeError as error:
+        raise UnsupportedArrayError(
+            f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
+            "convert array.data and array.mask, or array.astype() of another dtype"
+        ) from error
 
 
 @modes.outside_modes
@@ -153,25 +167,6 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
     tensor = torch.from_numpy(array.view(np.dtype(facts.bits or facts.numpy)))
     return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
-
-
-def _masked_tensor(array: Any, copy: bool | None, device: torch.device) -> torch.Tensor:
-    from torch.masked import MaskedTensor
-
-    if copy is False:
-        raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
-    data = _tensor_of(np.asarray(array.data), True, device)
-    mask = np.ma.getmaskarray(array)
-    shown = _tensor_of(np.asarray(~mask), True, device)
-    # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    try:
-        masked: torch.Tensor = quietly(MaskedTensor, data, shown)
-        return masked
-    except TypeError as error:
-        raise UnsupportedArrayError(
-            f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
-            "convert array.data and array.mask, or array.astype() of another dtype"
-        ) from error
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:

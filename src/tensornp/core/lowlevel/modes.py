@@ -57,10 +57,7 @@ def is_own_call() -> bool:
 
 @contextmanager
 def with_overrides() -> Generator[None, None, None]:
-    """Call the overrides of tensor classes again in a block outside of modes, for code of the user.
-
-    Function modes still see none of it.
-    """
+    """Call the overrides of tensor classes again in a block, for code of the user; modes see nothing."""
     with ExitStack() as stack:
         for _ in range(torch_private.num_function_modes()):
             stack.callback(torch_private.push_function_mode, torch_private.pop_function_mode())

@@ -44,11 +44,6 @@ def format_number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}".replace("-", "−")
 
 
-def format_ordinal(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
-
-
 def number_ranges(numbers: list[int]) -> Iterator[str]:
     """Yield numbers in ascending order, those that follow each other as ``0..31``."""
     first = last = numbers[0]

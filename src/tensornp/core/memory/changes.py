@@ -121,10 +121,7 @@ Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A tensor or an array at one moment; it is not kept alive.
-
-    `event` names the cell, `operation` the first operation that autograd may have recorded since.
-    """
+    """A tensor or an array at one moment, which is not kept alive; `event` names the cell."""
 
     event: str
     reference: Any

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -26,10 +27,7 @@ _ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "Mi
 
 
 class Saved(NamedTuple):
-    """The operations that have saved elements of a tensor.
-
-    `stopped_at` is the number of operations that were asked if not all, and `oldest` the number of the first saver.
-    """
+    """The operations that have saved elements; `stopped_at` counts those that were asked if not all."""
 
     names: tuple[str, ...]
     stopped_at: int = 0
@@ -83,12 +81,6 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
         return None
 
 
-def _is_training(node: Any) -> bool:
-    """Return whether a batch norm has used the statistics of its batch (derivatives.yaml)."""
-    flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
-    return any(flags) or (not flags and type(node).__name__.startswith(_ALWAYS_TRAINING))
-
-
 @lru_cache(maxsize=1024)
 def _saved_names(kind: Any) -> tuple[str, ...]:
     return tuple([name for name in dir(kind) if name.startswith("_raw_saved_")])
@@ -97,16 +89,16 @@ def _saved_names(kind: Any) -> tuple[str, ...]:
 def _saved_tensors(node: Any, unguarded: Unguarded) -> Iterator[torch.Tensor]:
     """Yield the saved tensors of a node; `SavedTensor.data` runs no hook, and is None once freed."""
     for name in _saved_names(node.__class__):
-        if name in _RUNNING and _is_training(node):
-            continue
+        if name in _RUNNING:
+            flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
+            if any(flags) or (not flags and type(node).__name__.startswith(_ALWAYS_TRAINING)):
+                # A batch norm has used the statistics of its batch (derivatives.yaml).
+                continue
         try:
-            yield from unguarded.read(partial(_read_saved, name=name), node) or ()
+            saved = unguarded.read(attrgetter(name), node)
+            items = saved if isinstance(saved, (tuple, list)) else (saved,)
+            found = [getattr(item, "data", None) for item in items]
         except RuntimeError:
             # Freed by a backward.
             continue
-
-
-def _read_saved(node: Any, name: str) -> list[torch.Tensor]:
-    saved = getattr(node, name)
-    found = [getattr(item, "data", None) for item in (saved if isinstance(saved, (tuple, list)) else (saved,))]
-    return [data for data in found if is_tensor(data)]
+        yield from filter(is_tensor, found)

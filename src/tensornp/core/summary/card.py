@@ -69,10 +69,7 @@ MAX_ROW_CHARACTERS = 50
 
 @dataclass(frozen=True, slots=True)
 class TensorSummary:
-    """One tensor as a card shows it; `refusal` says why there is no array or no value.
-
-    `too_large` are the bytes of an array that does not fit into memory. `style` is "card", "line" or "tiny".
-    """
+    """One tensor as a card shows it; `refusal` says why there is no array or no value."""
 
     type_name: str
     mode: str

@@ -45,10 +45,9 @@ class Surroundings:
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether torch has missed a write that may have come after an operation has saved these elements.
+        """Whether torch has missed a write that may follow an operation which has saved these elements.
 
-        The order is unknown for an operation since the last card. A fused optimizer, and a batch norm with its running
-        statistics, write uncounted before each forward.
+        The order is unknown since the last card. Fused optimizers and batch norms write before each forward.
         """
         if self.change is None or self.change.cause != "uncounted" or not self.saved_for:
             return False

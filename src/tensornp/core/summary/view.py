@@ -28,10 +28,7 @@ Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
 
 
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
-    """Return the summary of `obj`; None if it has no card. `look` searches the surroundings of a tensor.
-
-    Never raises: if the summary fails, the metadata of a tensor is left, or the class alone.
-    """
+    """Return the summary of `obj`, or what is left if it fails; None if it has no card."""
     name = type(obj).__name__
     return first_that_works(
         f"the card of a {name}",

@@ -124,10 +124,7 @@ def has_extension(name: str) -> bool:
 
 @functools.cache
 def is_exact_cast(source: str, target: str) -> bool:
-    """Return whether every value of dtype `source` is a value of dtype `target` too.
-
-    NumPy's ``can_cast(..., "safe")`` calls int64 to float64 safe, although 2**53 + 1 does not survive it.
-    """
+    """Return whether `target` has every value of `source`; NumPy's "safe" allows int64 to float64."""
     import ml_dtypes
 
     if source == target:

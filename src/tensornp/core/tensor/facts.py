@@ -22,10 +22,7 @@ _NUM_PACKED = {
 
 @dataclass(frozen=True, slots=True)
 class StorageSpan:
-    """The bytes of a storage, and those up to the end of a tensor's last element: its `reach`.
-
-    If `reach` is larger than `nbytes`, memory was freed. Any `Tensor.numpy` ends that a storage is `resizable`.
-    """
+    """The bytes of a storage, and those up to a tensor's last element: more, if memory was freed."""
 
     address: int
     nbytes: int

@@ -42,65 +42,55 @@ def map_leaves(
     if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
         depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
         raise BadRequestError(f"{an_instance(tree)} {depth} cannot be converted; pass its parts")
-    # The original stays alive, so its id is not used again.
     made = {} if _made is None else _made
-    if id(tree) not in made:
-        made[id(tree)] = tree, _converted(function, tree, leaf_type, (*_parents, id(tree)), made)
-    return made[id(tree)][1]
-
-
-def _converted(
-    function: Callable[[Any], Any], tree: Any, leaf_type: type | tuple[type, ...], parents: tuple[int, ...],
-    made: dict[int, tuple[Any, Any]],
-) -> Any:  # fmt: skip
-    def convert(step: Any, child: Any) -> Any:
+    if id(tree) in made:
+        return made[id(tree)][1]
+    cls, parents = type(tree), (*_parents, id(tree))
+    container = _MAPPING if issubclass(cls, (dict, Mapping)) else container_of(cls) or _MAPPING
+    before, after = list(container.items(tree)), []
+    for key, child in before:
+        step = container.step(key)
         try:
-            return map_leaves(function, child, leaf_type=leaf_type, _parents=parents, _made=made)
+            after.append((key, map_leaves(function, child, leaf_type=leaf_type, _parents=parents, _made=made)))
         except TensornpError as error:
             error.entry = expression_of((None, step)) + error.entry
             raise
-
-    cls = type(tree)
-    container = _MAPPING if issubclass(cls, (dict, Mapping)) else container_of(cls) or _MAPPING
-    try:
-        before = list(container.items(tree))
-    except RecursionError as error:
-        raise BadRequestError(f"{an_instance(tree)} has endless items; pass a dict") from error
-    after = [(key, convert(container.step(key), child)) for key, child in before]
-    is_plain = cls is dict or cls is list or cls is tuple
-    if not is_plain and all(new is old for (_, new), (_, old) in zip(after, before, strict=True)):
-        return tree
-    return _same_mapping(tree, after) if container is _MAPPING else _same(tree, container is DATACLASS, after)
+    is_same = all(new is old for (_, new), (_, old) in zip(after, before, strict=True))
+    found = tree if is_same and cls not in (dict, list, tuple) else _rebuilt(tree, container, after)
+    # The original stays alive, so its id is not used again.
+    made[id(tree)] = tree, found
+    return found
 
 
-_Items = list[tuple[Any, Any]]
-
-
-def _same_mapping(original: Any, items: _Items) -> Any:
-    if type(original) is dict or not issubclass(type(original), dict):
-        return dict(items)
-    try:
-        other = copy.copy(original)
-        for key, item in items:
-            other[key] = item
-        is_kept = other is not original and all(dict.__getitem__(other, key) is item for key, item in items)
-    except Exception:
-        is_kept = False
-    # A class may refuse arrays, or make tensors of them.
-    return other if is_kept else dict(items)
-
-
-def _same(original: Any, is_dataclass: bool, items: _Items) -> Any:
+def _rebuilt(original: Any, container: Container, items: list[tuple[Any, Any]]) -> Any:
+    """Return a container like `original` with other items."""
     cls, children = type(original), [child for _, child in items]
+    is_dict = issubclass(cls, dict)
     if cls is list:
         return children
+    if cls is dict or (container is _MAPPING and not is_dict):
+        return dict(items)
     if issubclass(cls, tuple):
-        return _same_tuple(original, children)
+        make: Any = getattr(cls, "_make", None)
+        try:
+            # The constructor of a subclass may take other arguments.
+            return make(children) if callable(make) else tuple.__new__(cls, children)
+        except TypeError:
+            # torch.Size and torch.return_types are written in C.
+            return cls(children)
     try:
         other = copy.copy(original)
+        for key, item in items if is_dict else ():
+            other[key] = item
     except Exception as error:
+        if is_dict:
+            return dict(items)
         raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields") from error
-    if is_dataclass:
+    if is_dict:
+        # A class may make tensors of arrays.
+        is_kept = other is not original and all(dict.__getitem__(other, key) is item for key, item in items)
+        return other if is_kept else dict(items)
+    if container is DATACLASS:
         for name, value in items:
             # Frozen classes and checks of types do not stop this.
             object.__setattr__(other, name, value)
@@ -109,21 +99,6 @@ def _same(original: Any, is_dataclass: bool, items: _Items) -> Any:
     else:
         other.clear()
         other.extend(children)
-    return other
-
-
-def _same_tuple(original: tuple[Any, ...], children: list[Any]) -> Any:
-    cls: Any = type(original)
-    if callable(getattr(cls, "_make", None)):
-        return cls._make(children)
-    try:
-        # The constructor of a subclass may take other arguments.
-        other: Any = tuple.__new__(cls, children)
-    except TypeError:
-        # torch.Size and torch.return_types are written in C.
-        return cls(children)
-    if hasattr(original, "__dict__"):
-        vars(other).update(vars(original))
     return other
 
 

@@ -87,10 +87,7 @@ def source_of(
     is_dense: bool = False,
     caller: str = "stats",
 ) -> Source:
-    """Return the source of `obj`; raise as a conversion does if there are no numbers.
-
-    `is_dense` makes sparse tensors dense, in new memory. Call it outside all modes.
-    """
+    """Return the source of `obj`, outside all modes; `is_dense` makes sparse tensors dense in new memory."""
     if is_storage(obj):
         obj = tensor_of(obj)
     if is_array(obj):

@@ -7,7 +7,7 @@ import math
 import tracemalloc
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap, HeatmapBuilder
@@ -84,32 +84,6 @@ def test_each_pixel_is_what_brute_force_finds_in_its_cell(data, plane, height, w
         : plane.shape[0], : plane.shape[1]
     ]]  # fmt: skip
     assert found.is_signed == bool((seen < 0).any() and (seen > 0).any())
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 3000), st.integers(1, 400), st.sampled_from([np.nan, np.inf, -np.inf, 1e30]), st.data())
-@example(2999, 7, np.nan, None)
-@example(1, 400, -np.inf, None)
-def test_one_planted_element_claims_its_pixel_at_every_size(rows, columns, planted, data):
-    """Where it lies, and nowhere else."""
-    plane = np.linspace(-1, 1, rows * columns, dtype=np.float32).reshape(rows, columns)
-    at = (rows // 2, columns - 1)
-    if data is not None:
-        at = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, columns - 1))
-    plane[at] = planted
-    for size in (1, 8, 192, 5000):
-        found = built(plane, max_height=size, max_width=size)
-        pixel = at[0] // found.cell[0], at[1] // found.cell[1]
-        np.testing.assert_equal(found.values[pixel], float(np.float32(planted)))
-        is_claimed = (found.flags != FINITE) | (np.abs(found.values) > 1)
-        assert np.argwhere(is_claimed).tolist() == [list(pixel)]
-
-
-def test_nan_wins_over_infinity_and_plus_over_minus():
-    """In one pixel of all; the infinity is seen as soon as the NaN is in another one."""
-    assert built(np.array([[np.inf, -np.inf, np.nan]]), max_width=1).flags.tolist() == [[NAN]]
-    assert built(np.array([[np.inf, -np.inf]]), max_width=1).flags.tolist() == [[POSINF]]
-    assert built(np.array([[-np.inf, 1e300]]), max_width=1).flags.tolist() == [[NEGINF]]
 
 
 def test_what_was_not_read_or_is_hidden_shows_nothing():

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import converted, modulus, tensors
@@ -14,7 +11,7 @@ from unchanged import unchanged
 
 from tensornp.core.tensor.strides import blocks_of
 from tensornp.core.values.pictures import planes
-from tensornp.core.values.pictures.heatmap import NAN, HeatmapBuilder
+from tensornp.core.values.pictures.heatmap import HeatmapBuilder
 from tensornp.core.values.pictures.planes import SIDE, overview_of
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
@@ -45,15 +42,3 @@ def test_it_is_the_heat_map_of_the_plane(t, data):
     builder.add(plane)
     np.testing.assert_array_equal(drawn.heatmap.values, builder.finish().values)
     np.testing.assert_array_equal(drawn.heatmap.flags, builder.finish().flags)
-
-
-def test_a_signalling_nan_is_drawn_without_a_warning():
-    """Which NumPy gives where it widens one."""
-    real = torch.tensor([0x7F800001, 0x3F800000], dtype=torch.int32).view(torch.float32)
-    for t in (real, torch.complex(real, real), real.view(torch.int32)[:1].view(torch.float16)):
-        subject = subject_of(t)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            drawn = overview_of(subject, window_of(subject.shape))
-        assert drawn.heatmap.count(NAN) == 1
-        assert drawn.heatmap.is_modulus == t.is_complex()

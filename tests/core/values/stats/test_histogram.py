@@ -67,6 +67,3 @@ def test_bins_are_parted_alike_at_any_scale(scale):
             for a, b in zip(found.edges[:-1], [*found.edges[1:-1], math.inf], strict=True)
         ],
     )
-
-
-FLOATS = st.floats(-1e308, 1e308)

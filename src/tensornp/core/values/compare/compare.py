@@ -214,18 +214,12 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
 def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
     if at is None:
         return None
-    if source.nested_shapes:
-        return _index_in_parts(at, source.nested_shapes)
+    for number, part in enumerate(source.nested_shapes):
+        # The number of the part of a nested tensor, and the index in it.
+        if at < math.prod(part):
+            return (number, *map(int, np.unravel_index(at, part)))
+        at -= math.prod(part)
     return source.index(at) if shape == source.shape else (at,)
-
-
-def _index_in_parts(at: int, shapes: tuple[Index, ...]) -> Index:
-    for number, shape in enumerate(shapes):
-        size = math.prod(shape)
-        if at < size:
-            return (number, *map(int, np.unravel_index(at, shape)))
-        at -= size
-    raise IndexError(at)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:

@@ -33,10 +33,7 @@ TOLD = ("may",)
 def snapshot_with_values(
     obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = 2**30
 ) -> Snapshot:
-    """Return the state of a tensor or an array, with a copy of up to `max_copy_nbytes`.
-
-    Only a sample is read of more than `max_read_nbytes`. The copy of `before` is kept if nothing has changed.
-    """
+    """Return the state of an object, with a copy of up to so many bytes; that of `before` if unchanged."""
     plain: Any = obj
     if is_tensor(obj):
         info = inspect(obj)
@@ -44,7 +41,7 @@ def snapshot_with_values(
         has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
         snapshot = take_snapshot(obj, info, "", 0 if info._is_pending else max_read_nbytes)
         snapshot = replace(snapshot, has_grad=has_grad)
-        nbytes = snapshot.info.nbytes if snapshot.info is not None else 0
+        nbytes = info.nbytes
     else:
         # Nothing that a subclass overrides is asked.
         plain = np.ndarray.view(obj, np.ndarray)
@@ -57,17 +54,13 @@ def snapshot_with_values(
     # Values without a fingerprint must not be read: freed memory, or the objects of an object array.
     if known is None or known.one_in > 1 or nbytes > max_copy_nbytes:
         return snapshot
-    is_unchanged = before is not None and before.values is not None and _is_equal(before, snapshot)
-    return replace(snapshot, values=before.values if before is not None and is_unchanged else _copied(plain))
-
-
-def _is_equal(before: Snapshot, after: Snapshot) -> bool:
-    if before.fingerprint is None or before.fingerprint != after.fingerprint or before.fingerprint.one_in > 1:
-        return False
-    old, new = before.info, after.info
-    if old is None or new is None:
-        return old is new
-    return (old.dtype, old.shape, old.stride, old.device) == (new.dtype, new.shape, new.stride, new.device)
+    if before is not None and before.values is not None and before.fingerprint == known:
+        old, new = before.info, snapshot.info
+        facts = [(one.dtype, one.shape, one.stride, one.device) if one is not None else None for one in (old, new)]
+        if facts[0] == facts[1]:
+            # Every value has stayed in its place.
+            return replace(snapshot, values=before.values)
+    return replace(snapshot, values=_copied(plain))
 
 
 def _copied(obj: Any) -> Any:

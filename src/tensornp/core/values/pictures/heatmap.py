@@ -18,10 +18,7 @@ Plane = np.ndarray[tuple[int, int], Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heatmap:
-    """A plane in few pixels: the elements of each cell that are farthest from 0, the larger of two.
-
-    One NaN claims its pixel, else one infinity does. `cell` are the rows and columns of a pixel.
-    """
+    """A plane in few pixels: each is the element of its cell farthest from 0, or its NaN or infinity."""
 
     values: np.ndarray[Any, Any]
     flags: np.ndarray[Any, Any]
@@ -61,10 +58,15 @@ class HeatmapBuilder:
             low = high = values
             if shown is not None:
                 low, high = np.where(shown, values, np.inf), np.where(shown, values, -np.inf)
-            first = first_row, first_column
+            (top, above), (left, before) = divmod(first_row, self.cell[0]), divmod(first_column, self.cell[1])
             for kept, reduce, block in ((self._low, np.minimum, low), (self._high, np.maximum, high)):
-                cells = _in_cells(reduce, block, first, self.cell)
-                top, left = first_row // self.cell[0], first_column // self.cell[1]
+                cells = block
+                if self.cell[0] > 1:
+                    # `reduceat` takes seven times as long along the first axis.
+                    starts = itertools.pairwise([*range(-above, len(block), self.cell[0]), len(block)])
+                    cells = np.stack([reduce.reduce(block[max(a, 0) : b], axis=0) for a, b in starts])
+                if self.cell[1] > 1:
+                    cells = reduce.reduceat(cells, np.arange(-before, block.shape[1], self.cell[1]).clip(0), axis=1)
                 part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
                 reduce(part, cells, out=part)
 
@@ -81,16 +83,6 @@ class HeatmapBuilder:
 
 def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:
     return -(-shape[0] // cell[0]), -(-shape[1] // cell[1])
-
-
-def _in_cells(reduce: np.ufunc, block: Plane, first: tuple[int, int], cell: tuple[int, int]) -> Plane:
-    if cell[0] > 1:
-        # `reduceat` takes seven times as long along the first axis.
-        starts = [*range(-(first[0] % cell[0]), len(block), cell[0]), len(block)]
-        block = np.stack([reduce.reduce(block[max(a, 0) : b], axis=0) for a, b in itertools.pairwise(starts)])
-    if cell[1] > 1:
-        block = reduce.reduceat(block, np.arange(-(first[1] % cell[1]), block.shape[1], cell[1]).clip(0), axis=1)
-    return block
 
 
 def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tensornp.core.lowlevel.text import counted, format_ordinal, quoted
+from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.errors import BadRequestError
 
@@ -96,10 +96,7 @@ LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
 
 @dataclass(frozen=True, slots=True)
 class ImageLayout:
-    """The layout of a tensor as pictures: a letter for each dimension, and why it was chosen.
-
-    `counts` indices of each dimension are shown, every `steps`-th of them.
-    """
+    """The layout of a tensor as pictures; every `steps`-th of each dimension is shown, `counts` in all."""
 
     name: str
     reason: str
@@ -143,7 +140,7 @@ class ImageLayout:
             ", ".join(filter(None, [self.name, self.reason])),
             f"{sizes['H']:,} × {sizes['W']:,} {colours}",
             ", ".join(tiles),
-            f"every {format_ordinal(step)} row and column" if step > 1 else "",
+            f"1 of {step:,} rows and columns" if step > 1 else "",
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +79,12 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
         labels = [", ".join(map(str, index if base is None else (i, *index))) for index in laid_out.indices]
         tiles += map(Tile, labels, part.pixels, part.is_marked)
     columns = zip(*((*laid_out.words, part.words) for laid_out, part in zip(layouts, shown, strict=True)), strict=True)
-    words, grid = [*filter(None, map(_said_of_all, columns)), *total_words(shown)], layouts[0].grid
+    words, grid = [], layouts[0].grid
+    for column in columns:
+        different = list(dict.fromkeys(filter(None, column)))
+        more = [f"{len(different) - _MAX_SAID:,} more"] if len(different) > _MAX_SAID else []
+        words += ["; ".join([*different[:_MAX_SAID], *more])] if different else []
+    words += total_words(shown)
     is_whole = all(one.is_whole for one in layouts)
     if base is not None:
         total = base.__len__(obj)
@@ -90,12 +94,6 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
         heights, widths, _ = zip(*(one.pixels.shape for one in tiles), strict=True)
         grid = grid_of(len(tiles), (max(heights), max(widths)))
     return Picture(tuple(tiles), grid, tuple(words), is_whole)
-
-
-def _said_of_all(words: Iterable[str]) -> str:
-    different = list(dict.fromkeys(filter(None, words)))
-    more = len(different) - _MAX_SAID
-    return "; ".join([*different[:_MAX_SAID], *([f"{more:,} more"] if more > 0 else [])])
 
 
 def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_all: bool) -> tuple[ImageLayout, Any]:

@@ -42,10 +42,7 @@ class PlaneMap:
 
 @outside_modes
 def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
-    """Return the heat map of the last two dimensions; None if there is nothing to show.
-
-    With more dimensions it shows the plane at `index`, or up to 64 small planes in a grid.
-    """
+    """Return the heat map of the plane at `index`, or of up to 64 small planes; None if there is none."""
     return _planes_of(subject_of(obj), index)
 
 

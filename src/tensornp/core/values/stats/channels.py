@@ -66,19 +66,16 @@ def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> t
     for of_task in found:
         for whole, part in zip(squares, of_task, strict=True):
             np.add(whole, part, out=whole)
-    told = (_outstanding(along, np.sqrt(whole)) for along, whole in zip(layout, squares, strict=True))
-    return tuple(one for one in told if one is not None)
-
-
-def _outstanding(along: Along, norms: Array) -> ChannelNorms | None:
-    dead = np.flatnonzero(norms == 0)
-    alive = norms[(norms > 0) & np.isfinite(norms)]
-    if not len(alive):
-        return None
-    limit = MIN_RATIO * float(np.median(alive))
-    out = np.flatnonzero(np.isfinite(norms) & (norms > 0) & (norms >= limit))
-    if not len(dead) and not len(out):
-        return None
-    largest = out[np.argsort(-norms[out], kind="stable")][:_MAX_TOLD]
-    ratios = tuple((int(i), float(norms[i] / limit * MIN_RATIO)) for i in largest)
-    return ChannelNorms(along.axis, along.size, len(dead), tuple(dead[:_MAX_TOLD].tolist()), len(out), ratios)
+    told = []
+    for along, whole in zip(layout, squares, strict=True):
+        norms = np.sqrt(whole)
+        dead = np.flatnonzero(norms == 0)
+        alive = (norms > 0) & np.isfinite(norms)
+        limit = MIN_RATIO * float(np.median(norms[alive])) if alive.any() else math.inf
+        out = np.flatnonzero(alive & (norms >= limit))
+        if alive.any() and (len(dead) or len(out)):
+            largest = out[np.argsort(-norms[out], kind="stable")][:_MAX_TOLD]
+            ratios = tuple((int(i), float(norms[i] / limit * MIN_RATIO)) for i in largest)
+            first = tuple(dead[:_MAX_TOLD].tolist())
+            told.append(ChannelNorms(along.axis, along.size, len(dead), first, len(out), ratios))
+    return tuple(told)

@@ -142,10 +142,7 @@ class Tally:
 
 
 class Tasks:
-    """All tasks of one pass, in their order, and the merge of their results.
-
-    `in_depth` also finds channels that stand out, and a fingerprint of equal values: a quarter longer.
-    """
+    """All tasks of a pass, and the merge of their results; `in_depth` finds channels and a fingerprint."""
 
     def __init__(self, source: Source, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
         self._source, self._has_distribution = source, histogram is not None

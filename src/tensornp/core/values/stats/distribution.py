@@ -70,10 +70,7 @@ def scaled(numbers: Array) -> tuple[int, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Finite numbers in ascending order, and how often each occurs in one of `one_in` elements.
-
-    Unless they are exact, each number stands for all with its bfloat16 code.
-    """
+    """Finite numbers in ascending order and their counts; if not exact, each stands for its bfloat16 code."""
 
     numbers: Array
     counts: Array
