@@ -46,7 +46,6 @@ class Totals(NamedTuple):
     nbytes: int
 
     def _display_(self) -> object:
-        """Return the card for marimo, which would list the numbers alone."""
         return display_of(self)
 
     def _repr_html_(self) -> str:
@@ -141,7 +140,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     @property
     def _metadata_of_part(self) -> Mapping[str, Any]:
-        """Return the metadata as a plain dict, which comparisons of a part ignore."""
         return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
@@ -172,7 +170,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return Totals(sum(one._num_parameters or 0 for one in parameters), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
-        """Return whether a weight counts as a parameter."""
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
     def told_nbytes(self, nbytes: int) -> str:
@@ -214,7 +211,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         executor: Executor | None = None,
         names: str | re.Pattern[str] | Iterable[str] | None = None,
         *,
-        resume: ScanTable | None = None,
         progress: Progress | Literal[False] | None = None,
     ) -> ScanTable:
         """Return the statistics of all weights by name, the worst finding first.
@@ -227,8 +223,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         names : str, compiled regular expression, or list of str, optional
             Only these: a pattern as in `find`, or a list of names or their prefixes. Computed weights are left out
             unless their own name is given.
-        resume : ScanTable, optional
-            An earlier scan; its weights are not read again.
         progress : callable or False, optional
             Called with the bytes read and all bytes. The scan ends as by Ctrl-C if it returns False. None shows a bar
             after a second.
@@ -243,7 +237,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         Notes
         -----
         - Ctrl-C returns the finished statistics.
-        - `resume` only reads changed files again (by inode, size and time).
         - Names registered as None are left out.
         """
         if names is None:
@@ -261,7 +254,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         from tensornp.models.scan.run import progress_of, scan_entries
 
         with progress_of(progress, "scan") as told:
-            table = scan_entries(chosen, executor=executor, resume=resume, progress=told)
+            table = scan_entries(chosen, executor=executor, progress=told)
         table.not_listed = self.not_listed if names is None else ()
         return table
 
@@ -303,12 +296,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
 
 def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
-    """Return one weight for all names of the same elements."""
     every = list({identity_of(one): one for one in entries}.values())
     again = not_counted(every)
     return [one for one in every if one.name not in again]
 
 
 def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:
-    """Return the weights that need not be computed."""
     return [one for one in explorer.values() if one.kind != COMPUTED]

@@ -61,8 +61,7 @@ def _explorer(
 
 def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
     """Return the weights with ties, packed codes and pairs of adapters noted."""
-    from tensornp.models.opening.lora import with_pairs
-    from tensornp.models.quantization.layouts import with_packed
+    from tensornp.models.quantization.layouts import with_packed, with_pairs
     from tensornp.models.storage.relations import relate
 
     return with_pairs(with_packed(relate(_with_gathered(entries))))
@@ -70,7 +69,6 @@ def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
 
 @outside_modes
 def _with_gathered(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
-    """Mark the weights that FSDP2 has gathered."""
     addresses = gathered_addresses()
     if not addresses:
         return list(entries)

@@ -33,18 +33,7 @@ class Alarming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModuleView:
-    """A module as its display shows it.
-
-    Attributes
-    ----------
-    explorer : WeightsExplorer
-    alarms : mapping
-        Non-finite values by the name of their weight.
-    num_read, num_floats : int
-        Weights that were read for alarms, and floating-point or complex weights in all.
-    text : str
-        The `repr` of the module, empty if it raises.
-    """
+    """A module as its display shows it."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, Alarming]

@@ -40,17 +40,7 @@ def told_names(group: Mapping[Any, Any]) -> dict[int, str]:
 
 
 class SavedOptimizer:
-    """A state dict of an optimizer.
-
-    Attributes
-    ----------
-    path : tuple
-        The keys that lead to it.
-    params : list
-        The keys of the states, in the order of its groups.
-    is_flat : bool
-        Whether its keys are joined by dots, as ``state.fc.weight.exp_avg``.
-    """
+    """A state dict of an optimizer."""
 
     def __init__(self, path: Path, groups: Iterable[Mapping[Any, Any]], *, is_flat: bool = False) -> None:
         self.path, self.is_flat = path, is_flat
@@ -217,5 +207,4 @@ def number_told(entries: Iterable[WeightEntry]) -> str:
 
 
 def _is_state(entry: WeightEntry) -> bool:
-    """Return whether a weight is a state of an optimizer, and no scale."""
     return entry.kind == "state" and STATE in entry.name.split(".")

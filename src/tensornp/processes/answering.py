@@ -59,7 +59,6 @@ def _place() -> tuple[int | None, int]:
 
 
 def _names() -> dict[str, Any]:
-    """Return the names that a cell sees here, or a script."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return {**vars(sys.modules["__main__"]), **getattr(shell, "user_ns", {})}
 
@@ -98,7 +97,6 @@ def _layout_of(tensor: Any) -> str:
 
 
 def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
-    """Return the facts that should be equal on all ranks, in the order of `Facts`."""
     return (
         entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
         entry.location.partition(":")[0], _layout_of(entry.tensor), min(entry.tied_to, default=""),
@@ -163,7 +161,6 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
 
 
 def _digests(expression: str, max_nbytes: int) -> tuple[Any, ...]:
-    """Return for each weight with values its name, layout, box, form in words, and digest."""
     return tuple(_each_digest(expression, max_nbytes))
 
 

@@ -20,7 +20,7 @@ _OF_COMPARED = (
     "_only_finite_second"
 ).split()
 _OF_BOTH = (
-    "equal same_bits missing unexpected _renamed reshaped retyped _retied _beside _exempt failed _not_listed"
+    "equal same_bits missing unexpected _renamed reshaped retyped _beside _exempt failed _not_listed"
 ).split()
 
 

@@ -6,7 +6,6 @@ A safetensors file lists names alphabetically: the head before the layers, and l
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Sequence
 
@@ -15,37 +14,26 @@ _FIRST = (
     r"wpe|pos|pos_\w+|position\w*|embed_pos\w*",
     r"\w*embed\w*|encoder",
 )
-_LAST = re.compile(
-    r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score"
-)
+_LAST = r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score"
 """Modules above the layers that stand before all others, each row before the next one, and behind them."""
 _DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
-_Key = list[tuple[int, int, list[int]]]
 
 
 def in_model_order(names: Sequence[str]) -> list[int]:
     """Return the positions of names in model order; unknown modules keep their order."""
     seen: dict[str, int] = {}
-    keys = [_key(name.split("."), seen) for name in names]
+    keys = []
+    for name in names:
+        key: list[tuple[int, int, list[int]]] = []
+        above, is_above, parts = "", True, name.split(".")
+        for i, part in enumerate(parts, 1):
+            rank, pattern, numbers = _facts(part)
+            above = f"{above}.{pattern}"
+            place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
+            key.append((rank if is_above else 0, place, numbers))
+            is_above = is_above and pattern != "0"
+        keys.append(key)
     return sorted(range(len(names)), key=keys.__getitem__)
-
-
-def is_alphabetical(names: Sequence[str]) -> bool:
-    """Return whether names are in alphabetical order."""
-    return all(a <= b for a, b in itertools.pairwise(names))
-
-
-def _key(parts: list[str], seen: dict[str, int]) -> _Key:
-    """Return the rank, first place and numbers of each part; weight precedes bias."""
-    key: _Key = []
-    above, is_above = "", True
-    for i, part in enumerate(parts, 1):
-        rank, pattern, numbers = _facts(part)
-        above = f"{above}.{pattern}"
-        place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
-        key.append((rank if is_above else 0, place, numbers))
-        is_above = is_above and pattern != "0"
-    return key
 
 
 @functools.lru_cache(maxsize=2**16)
@@ -53,5 +41,5 @@ def _facts(part: str) -> tuple[int, str, list[int]]:
     """Return the rank of a module (negative: first, 1: last), and its text apart from its numbers."""
     lower = part.lower()
     early = next((i for i, pattern in enumerate(_FIRST) if re.fullmatch(pattern, lower)), None)
-    rank = early - len(_FIRST) if early is not None else int(_LAST.fullmatch(lower) is not None)
+    rank = early - len(_FIRST) if early is not None else int(re.fullmatch(_LAST, lower) is not None)
     return rank, _DIGITS.sub("0", part), list(map(int, _DIGITS.findall(part)))

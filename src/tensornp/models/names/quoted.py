@@ -70,7 +70,6 @@ def closest(name: str, names: Iterable[str]) -> str:
 
 
 def _num_alike(one: str, other: str) -> int:
-    """Return in how many characters two begin alike."""
     both = zip(one, other, strict=False)
     return next((i for i, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))
 

@@ -82,7 +82,6 @@ def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]
 
 
 def _expression(glob: str) -> str:
-    """Return a glob with braces as a regular expression."""
     braces = iter([_one_of(inside) for inside in _BRACES.findall(glob)])
     return re.sub(_PLACE, lambda _: next(braces), fnmatch.translate(_BRACES.sub(_PLACE, glob.replace(_PLACE, "?"))))
 

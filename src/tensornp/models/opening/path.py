@@ -15,12 +15,11 @@ from tensornp.models.files.address import AbsentError, Address, Place, is_addres
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
-from tensornp.models.names.model_order import in_model_order, is_alphabetical
+from tensornp.models.names.model_order import in_model_order
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.files import is_index, open_file, open_index
-from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.quantization.layouts import with_packed
+from tensornp.models.quantization.layouts import with_packed, with_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -33,15 +32,7 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
-    """Return the explorer of a file, an index, a folder or an address.
-
-    Raises
-    ------
-    CheckpointError
-        If nothing is there, if it is of another format, or if its structure is not sound.
-    BadRequestError
-        If the file has no state of an optimizer that `model` could name.
-    """
+    """Return the explorer of a file, an index, a folder or an address."""
     typed = os.path.expanduser(os.fsdecode(path))
     if is_address(typed):
         there = Address(typed.strip())
@@ -59,7 +50,7 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)
-    if not all(location.endswith(SAFETENSORS) and is_alphabetical(names) for (location, _), names in listed.items()):
+    if not all(location.endswith(SAFETENSORS) and names == sorted(names) for (location, _), names in listed.items()):
         return entries
     return [entries[i] for i in in_model_order([one.name for one in entries])]
 
@@ -69,21 +60,18 @@ def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> li
         return found.entries
     from tensornp.models.optimizers import with_names
 
-    entries, why = with_names(found.entries, found.optimizers, _parameters_of(model))
+    parameters = None
+    if model is not None:
+        # Files alone are read without the readers of memory.
+        from tensornp.models.live.module import parameters_of
+
+        parameters = parameters_of(model)
+    entries, why = with_names(found.entries, found.optimizers, parameters)
     if model is None or not all(why):
         return entries
     if not why:
         raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
     raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
-
-
-def _parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
-    if model is None:
-        return None
-    # Files alone are read without the readers of memory.
-    from tensornp.models.live.module import parameters_of
-
-    return parameters_of(model)
 
 
 def _found(typed: str) -> str:

@@ -46,7 +46,6 @@ class Kind(NamedTuple):
 
     @property
     def is_alarm(self) -> bool:
-        """Whether values are not finite."""
         return self.rank < ALARM_RANK
 
     def with_scope(self, number: int) -> str:
@@ -130,7 +129,6 @@ def _zero_matrix(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
 
 
 def _is_zero_matrix(entry: WeightEntry, stats: TensorStats) -> bool:
-    """Return whether a weight is a matrix of zeros, and no untrained adapter."""
     is_matrix = entry.kind in ("parameter", "tensor") and len(entry.shape or ()) > 1 and min(entry.shape or (0,)) > 1
     is_zero = stats.count == stats.finite > 1 and stats.min == stats.max == 0
     return is_zero and is_matrix and entry._dtype_of_values.startswith(_FLOATS) and not _ADAPTER.search(entry.name)
