@@ -132,15 +132,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
-        return self._copy(entries, f"{self.source}, {shown_name(said)}", metadata=self._metadata_of_part, problems=())
+        # Comparisons ignore the values of a plain dict.
+        metadata = dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
+        return self._copy(entries, f"{self.source}, {shown_name(said)}", metadata=metadata, problems=())
 
     def _copy(self, entries: Iterable[WeightEntry], source: str, **facts: Any) -> WeightsExplorer:
         own = {"metadata": self.metadata, "problems": self.problems, **facts}
         return WeightsExplorer(entries, source, is_of_module=self.is_of_module, classes=self.classes, **own)
-
-    @property
-    def _metadata_of_part(self) -> Mapping[str, Any]:
-        return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights without expressions."""
@@ -246,7 +244,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         elif isinstance(names, (str, re.Pattern)):
             chosen = _stored(self.find(names))
         elif isinstance(names, Iterable):
-            chosen = self._by_names(names)
+            found = [self[name] for name in names]
+            parts = [_stored(one) if isinstance(one, WeightsExplorer) else [one] for one in found]
+            chosen = list({entry.name: entry for part in parts for entry in part}.values())
         else:
             raise BadRequestError(
                 f"names must be a glob, a regular expression or a list of names, got {an_instance(names)}"
@@ -262,11 +262,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def not_listed(self) -> tuple[str, ...]:
         """Return the problems that hide weights from the list."""
         return tuple(one for one in self.problems if isinstance(one, NotListed))
-
-    def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
-        found = [self[name] for name in names]
-        parts = [_stored(one) if isinstance(one, WeightsExplorer) else (one,) for one in found]
-        return list({entry.name: entry for part in parts for entry in part}.values())
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""

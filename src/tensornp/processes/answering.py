@@ -26,7 +26,7 @@ from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, not_counted
 from tensornp.models.entries.in_memory import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.in_memory import explorer_of
+from tensornp.models.live.state_dict import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
 
 _MAX_NBYTES = 2**36
@@ -160,11 +160,7 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
     return b"" if found is None else digest_of(repr((found.one_in, found.blocks)).encode())
 
 
-def _digests(expression: str, max_nbytes: int) -> tuple[Any, ...]:
-    return tuple(_each_digest(expression, max_nbytes))
-
-
-def _each_digest(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
+def _digests(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
         if entry._is_nothing or entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
@@ -175,5 +171,5 @@ def _each_digest(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
 
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
-    "listing": _listing, "part": _part, "digests": _digests,
+    "listing": _listing, "part": _part, "digests": lambda *details: tuple(_digests(*details)),
 }  # fmt: skip

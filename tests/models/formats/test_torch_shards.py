@@ -112,7 +112,6 @@ def test_what_an_index_lists_wrongly_is_a_problem(folder):
         f"'gone': it is not in '{SHARDS[0]}'", f"'far': its file '{third}' cannot be read",
         f"'a.weight' lies in '{SHARDS[0]}', where the index has it not", f"'a.weight': it is not in '{SHARDS[1]}'",
         "'up' is refused: its file '../x.bin' would lie outside of the folder", "'no' is refused: its file is no text",
-        "the index tells of 99 bytes, and its tensors have 38",
     ):  # fmt: skip
         assert words in said
     assert explorer["b"].note == "not in the index"

@@ -52,7 +52,8 @@ def open_folder(folder: Path) -> Contents:
     taken: set[str] = set()
     for at, files in names.items():
         try:
-            opened = _model_in(folder / at, [name for name in files if not at or _may_be_of_component(name)])
+            own = (name for name in files if not at or _OF_COMPONENT.fullmatch(name) or not _may_have_weights(name))
+            opened = _model_in(folder / at, list(own))
         except UNREADABLE as error:
             problems.append(NotListed(error))
             wrong.setdefault(at, error)
@@ -161,10 +162,6 @@ def _joined(found: dict[str, Contents]) -> Contents:
 
 def _may_have_weights(name: str) -> bool:
     return name.lower().endswith(model_suffixes()) and not _NO_WEIGHTS.fullmatch(name)
-
-
-def _may_be_of_component(name: str) -> bool:
-    return _OF_COMPONENT.fullmatch(name) is not None or not _may_have_weights(name)
 
 
 def _checkpoint_of(path: str) -> str:

@@ -117,25 +117,14 @@ def _bytes_of_each(row: Row) -> str:
 
 def _notes(row: Row) -> str:
     first = row.entries[0]
-    problem = "" if first._can_be_read else f"no values: {first.problem}"
-    notes = [note_of(row.entries), problem, _tied(row), _related(row), row.unlike]
-    return cut(", ".join(filter(None, notes)), _MAX_NOTE)
-
-
-def _tied(row: Row) -> str:
-    first = row.entries[0]
-    if not first.tied_to:
-        return ""
-    return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
-
-
-def _related(row: Row) -> str:
-    """Return a text on the weights that share bytes with a row."""
-    found = row.entries[0].related
+    notes = [note_of(row.entries), "" if first._can_be_read else f"no values: {first.problem}"]
     if len(row.entries) > 1:
-        return ", ".join(dict.fromkeys(one.relation for one in found))
-    named = [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in found[:_MAX_RELATED]]
-    return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
+        notes += ["tied" if first.tied_to else "", *dict.fromkeys(one.relation for one in first.related)]
+    else:
+        notes += [f"tied to {cut(name, MAX_SHOWN)}" for name in first.tied_to[:1]]
+        notes += [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in first.related[:_MAX_RELATED]]
+        notes += ["…"] if len(first.related) > _MAX_RELATED else []
+    return cut(", ".join(filter(None, (*notes, row.unlike))), _MAX_NOTE)
 
 
 def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
@@ -182,10 +171,6 @@ def column_called(name: str) -> Column:
 
 def _largest(stats: TensorStats) -> float | None:
     return None if stats.min is None else max(abs(stats.min), abs(stats.max))
-
-
-def _share_of_zeros(stats: TensorStats) -> float | None:
-    return stats.zeros / stats.count if stats.count else None
 
 
 def _percent(share: float) -> str:
@@ -247,7 +232,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("mean", lambda stats: stats.mean, has_sign=True),
     _figure("std", lambda stats: stats.std),
     _figure("max |x|", _largest),
-    _figure("zeros", _share_of_zeros, text=_percent),
+    _figure("zeros", lambda stats: stats.zeros / stats.count if stats.count else None, text=_percent),
     _figure(GRADIENT, lambda _: None),
     _figure(GRADIENT_RATIO, lambda _: None),
     Column(FINDINGS),
