@@ -63,10 +63,7 @@ def closest(name: str, names: Iterable[str]) -> str:
 
     # Of many names, those with the same last key are tried first.
     last = name.rpartition(".")[2]
-    every = [*islice(names, _MAX_NAMES)]
-    some = (
-        sorted(every, key=lambda one: not one.endswith(last))[:_MAX_COMPARED] if len(every) > _MAX_COMPARED else every
-    )
+    some = sorted(islice(names, _MAX_NAMES), key=lambda one: not one.endswith(last))[:_MAX_COMPARED]
     found = difflib.get_close_matches(name[:MAX_SHOWN], [legible(one[:MAX_SHOWN]) for one in some], 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,6 @@ from tensornp.models.files.address import AbsentError, Address, Place, is_addres
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
-from tensornp.models.names.model_order import in_model_order
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.files import is_index, open_file, open_index
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
@@ -29,6 +30,14 @@ _MAX_REFUSED = 200
 _MAY_BE_ADDRESS = re.compile(r"\w\w:/")
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
+_FIRST = (
+    r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*",
+    r"wpe|pos|pos_\w+|position\w*|embed_pos\w*",
+    r"\w*embed\w*|encoder",
+)
+_LAST = r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score"
+"""Modules above the layers that stand before all others, each row before the next one, and behind them."""
+_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -134,3 +143,29 @@ def _open(there: Place) -> Contents:
         if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
             raise CheckpointError(f"{str(there)!r} holds bare elements that accelerate has offloaded; open its folder")
     return open_file(there)
+
+
+def in_model_order(names: Sequence[str]) -> list[int]:
+    """Return the positions of names in model order; unknown modules keep their order."""
+    seen: dict[str, int] = {}
+    keys = []
+    for name in names:
+        key: list[tuple[int, int, list[int]]] = []
+        above, is_above, parts = "", True, name.split(".")
+        for i, part in enumerate(parts, 1):
+            rank, pattern, numbers = _facts(part)
+            above = f"{above}.{pattern}"
+            place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
+            key.append((rank if is_above else 0, place, numbers))
+            is_above = is_above and pattern != "0"
+        keys.append(key)
+    return sorted(range(len(names)), key=keys.__getitem__)
+
+
+@functools.lru_cache(maxsize=2**16)
+def _facts(part: str) -> tuple[int, str, list[int]]:
+    """Return the rank of a module (negative: first, 1: last), and its text apart from its numbers."""
+    lower = part.lower()
+    early = next((i for i, pattern in enumerate(_FIRST) if re.fullmatch(pattern, lower)), None)
+    rank = early - len(_FIRST) if early is not None else int(re.fullmatch(_LAST, lower) is not None)
+    return rank, _DIGITS.sub("0", part), list(map(int, _DIGITS.findall(part)))
