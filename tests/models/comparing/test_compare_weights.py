@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -251,41 +248,3 @@ def test_a_model_is_found_in_a_container_under_whatever_key():
         assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
         assert compared({key: before}, model)._prefixes == (f"{key}.", "")
     assert len(compared(model[0].state_dict(), model)) == 0
-
-
-def test_names_without_a_partner_are_looked_at_one_by_one(monkeypatch):
-    """What the whole of a side is asked, it is asked as often for many names as for few; none like them is looked for.
-
-    Experts and layers of other names come by thousands.
-    """
-    num_asked = 0
-
-    def values(explorer: tnp.WeightsExplorer) -> Any:
-        nonlocal num_asked
-        num_asked += 1
-        return explorer._entries.values()
-
-    def closest(*_: object) -> str:
-        raise AssertionError("no name was asked for")
-
-    monkeypatch.setattr(tnp.WeightsExplorer, "values", values)
-    monkeypatch.setattr("tensornp.models.explorer.closest", closest)
-    sides: tuple[Callable[[int, str], Any], ...] = (
-        lambda num, name: {f"{name}.{i}.weight_scale": torch.ones(2) for i in range(num)},
-        lambda num, name: torch.nn.ModuleDict({f"{name}{i}": torch.nn.Linear(1, 1) for i in range(num)}),
-    )
-    for first, second in itertools.product(sides, sides):
-        counts = []
-        for num in (3, 30):
-            num_asked = 0
-            found = tnp.compare(first(num, "a"), second(num, "b"))
-            assert not found.equal and len(found.missing) >= num
-            counts.append(num_asked)
-        assert counts[0] == counts[1]
-
-
-def test_get_gives_what_the_brackets_give_and_looks_for_no_other_name(monkeypatch):
-    explorer = tnp.weights(torch.nn.ModuleDict({"a": torch.nn.Linear(2, 2)}))
-    assert explorer.get("a.weight") is explorer["a.weight"] and list(explorer.get("a")) == list(explorer["a"])
-    monkeypatch.setattr("tensornp.models.explorer.closest", None)
-    assert explorer.get("b") is None and explorer.get("b", 1) == 1 and explorer.get(3, 1) == 1

@@ -108,16 +108,6 @@ def test_what_an_index_lists_wrongly_is_a_problem(folder):
     assert explorer["b"].note == "not in the index"
 
 
-def test_bad_paths_get_a_sentence(tmp_path):
-    """An empty folder, an index that is none."""
-    with pytest.raises(tnp.CheckpointError, match=r"no file of weights, nor a folder with a .safetensors or .bin file"):
-        tnp.weights(tmp_path)
-    for text, says in (("{", "is not valid JSON"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
-        (tmp_path / INDEX).write_text(text)
-        with pytest.raises(tnp.CheckpointError, match=says):
-            tnp.weights(tmp_path)
-
-
 def _denied(monkeypatch, name: str) -> None:
     """Have a file be one that may not be read, which root always may."""
     really = os.open
