@@ -133,16 +133,6 @@ def test_values_are_those_of_the_tensor():
     assert array.stats().max == 5
 
 
-def test_what_holds_no_weights_is_refused():
-    """In one sentence."""
-    for other in (3, torch.ones(2), None):
-        with pytest.raises(
-            tnp.BadRequestError,
-            match=r"weights takes a module, an optimizer, a dictionary or list of tensors, or a path, not (a|None)",
-        ):
-            tnp.weights(other)
-
-
 def test_an_explorer_that_is_closed_lets_go():
     """Of all tensors."""
     model = nn.Linear(2, 2)

@@ -169,24 +169,6 @@ def test_totals_count_each_element_and_byte_once(tmp_path):
     assert explorer.totals == (10 + 5 + 5 + 5 + 12, 13, 52)
 
 
-class _BytesPath:
-    def __fspath__(self) -> bytes:
-        return b"nowhere"
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["~nouserzz/x", "a\0b/c", "\ud800/x", _BytesPath(), "x" * 5000, "x/" * 3000, "a\x1b[2J\n"],
-    ids=["home", "NUL", "surrogate", "bytes", "name", "path", "escape"],
-)
-def test_an_odd_path_gets_a_sentence(path):
-    """Whatever the system says of it, in a line of its own."""
-    with pytest.raises(tnp.CheckpointError) as raised:
-        tnp.weights(path)
-    assert str(raised.value).isprintable()
-    assert len(str(raised.value)) < 700
-
-
 @pytest.mark.parametrize("nothing", ["", " ", {}, {"a": 1}, {1, 2}, [], {"a": {"b": []}}], ids=repr)
 def test_what_holds_no_weights_is_a_bad_request(nothing):
     """As the documentation says."""

@@ -46,7 +46,6 @@ class Totals(NamedTuple):
     nbytes: int
 
     def _display_(self) -> object:
-        """Return the card for marimo, which would list the numbers alone."""
         return display_of(self)
 
     def _repr_html_(self) -> str:
@@ -133,19 +132,16 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
+        # Comparisons ignore the values of a plain dict.
+        metadata = dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
         above = {name for one in entries for name in names_above(one.name)}
         classes = {name: text for name, text in self.classes.items() if name in above}
-        own = {"metadata": self._metadata_of_part, "problems": (), "classes": classes}
+        own = {"metadata": metadata, "problems": (), "classes": classes}
         return self._copy(entries, f"{self.source}, {shown_name(said)}", **own)
 
     def _copy(self, entries: Iterable[WeightEntry], source: str, **facts: Any) -> WeightsExplorer:
         own = {"metadata": self.metadata, "problems": self.problems, "classes": self.classes, **facts}
         return WeightsExplorer(entries, source, is_of_module=self.is_of_module, **own)
-
-    @property
-    def _metadata_of_part(self) -> Mapping[str, Any]:
-        """Return the metadata as a plain dict, which comparisons of a part ignore."""
-        return dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
 
     def without_code(self) -> WeightsExplorer:
         """Return an explorer of the same weights without expressions."""
@@ -175,7 +171,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         return Totals(sum(one._num_parameters or 0 for one in parameters), elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
-        """Return whether a weight counts as a parameter."""
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
 
     def told_nbytes(self, nbytes: int) -> str:
@@ -217,7 +212,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         executor: Executor | None = None,
         names: str | re.Pattern[str] | Iterable[str] | None = None,
         *,
-        resume: ScanTable | None = None,
         progress: Progress | Literal[False] | None = None,
     ) -> ScanTable:
         """Return the statistics of all weights by name, the worst finding first.
@@ -230,8 +224,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         names : str, compiled regular expression, or list of str, optional
             Only these: a pattern as in `find`, or a list of names or their prefixes. Computed weights are left out
             unless their own name is given.
-        resume : ScanTable, optional
-            An earlier scan; its weights are not read again.
         progress : callable or False, optional
             Called with the bytes read and all bytes. The scan ends as by Ctrl-C if it returns False. None shows a bar
             after a second.
@@ -246,7 +238,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         Notes
         -----
         - Ctrl-C returns the finished statistics.
-        - `resume` only reads changed files again (by inode, size and time).
         - Names registered as None are left out.
         """
         if names is None:
@@ -256,7 +247,9 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         elif isinstance(names, (str, re.Pattern)):
             chosen = _stored(self.find(names))
         elif isinstance(names, Iterable):
-            chosen = self._by_names(names)
+            found = [self[name] for name in names]
+            parts = [_stored(one) if isinstance(one, WeightsExplorer) else [one] for one in found]
+            chosen = list({entry.name: entry for part in parts for entry in part}.values())
         else:
             raise BadRequestError(
                 f"names must be a glob, a regular expression or a list of names, got {an_instance(names)}"
@@ -264,7 +257,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         from tensornp.models.scan.run import progress_of, scan_entries
 
         with progress_of(progress, "scan") as told:
-            table = scan_entries(chosen, executor=executor, resume=resume, progress=told)
+            table = scan_entries(chosen, executor=executor, progress=told)
         table.not_listed = self.not_listed if names is None else ()
         return table
 
@@ -272,11 +265,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def not_listed(self) -> tuple[str, ...]:
         """Return the problems that hide weights from the list."""
         return tuple(one for one in self.problems if isinstance(one, NotListed))
-
-    def _by_names(self, names: Iterable[str]) -> list[WeightEntry]:
-        found = [self[name] for name in names]
-        parts = [_stored(one) if isinstance(one, WeightsExplorer) else (one,) for one in found]
-        return list({entry.name: entry for part in parts for entry in part}.values())
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -306,12 +294,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
 
 def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
-    """Return one weight for all names of the same elements."""
     every = list({identity_of(one): one for one in entries}.values())
     again = not_counted(every)
     return [one for one in every if one.name not in again]
 
 
 def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:
-    """Return the weights that need not be computed."""
     return [one for one in explorer.values() if one.kind != COMPUTED]

@@ -1,18 +1,23 @@
-"""Summarize a module that is the value of a cell: weights, alarms and its text."""
+"""Summarize a module or a weight for its card."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.info import inspect
+from tensornp.core.values.shown.preview import Preview, preview
+from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stats.record import NotFinite, alarms_of
+from tensornp.errors import TensornpError
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_memory import TensorSource
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.scan.findings import ALARM_RANK, Finding, findings_of
@@ -33,18 +38,7 @@ class Alarming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModuleView:
-    """A module as its display shows it.
-
-    Attributes
-    ----------
-    explorer : WeightsExplorer
-    alarms : mapping
-        Non-finite values by the name of their weight.
-    num_read, num_floats : int
-        Weights that were read for alarms, and floating-point or complex weights in all.
-    text : str
-        The `repr` of the module, empty if it raises.
-    """
+    """A module as its display shows it."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, Alarming]
@@ -79,3 +73,41 @@ def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str
             findings = tuple(one for one in findings_of(entry, stats) if one.rank < ALARM_RANK)
             alarms[name] = Alarming(findings, tuple(found))
     return ModuleView(explorer, alarms, num_read, num_floats, "")
+
+
+_MAX_ELEMENTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySummary:
+    """A weight as a card shows it; `refusal` says why no value is shown."""
+
+    entry: WeightEntry
+    preview: Preview
+    refusal: str = ""
+
+
+def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
+    """Return NumPy's text of a weight, by reading only the printed elements.
+
+    A sharded tensor counts with this rank's part.
+    """
+    subject = subject_of(entry._values_here())
+    found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
+    if subject.num_parts < 2 and subject.shard is None:
+        return found
+    said = f"part {subject.part} of {subject.num_parts}" if subject.shard is None else subject.shard.scope
+    return replace(found, note=f"{said}, {found.note}" if found.note else said)
+
+
+def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:
+    """Return the summary of a weight; never raises."""
+    if not entry._can_be_read:
+        return EntrySummary(entry, Preview(""), f"no values: {entry.problem}")
+    try:
+        return EntrySummary(entry, preview_of(entry, options.printoptions))
+    except TensornpError as error:
+        return EntrySummary(entry, Preview(""), str(error))
+    except Exception as error:
+        # Looking never fails: the facts are there all the same.
+        return EntrySummary(entry, Preview(""), error_text(error))

@@ -40,17 +40,7 @@ def told_names(group: Mapping[Any, Any]) -> dict[int, str]:
 
 
 class SavedOptimizer:
-    """A state dict of an optimizer.
-
-    Attributes
-    ----------
-    path : tuple
-        The keys that lead to it.
-    params : list
-        The keys of the states, in the order of its groups.
-    is_flat : bool
-        Whether its keys are joined by dots, as ``state.fc.weight.exp_avg``.
-    """
+    """A state dict of an optimizer."""
 
     def __init__(self, path: Path, groups: Iterable[Mapping[Any, Any]], *, is_flat: bool = False) -> None:
         self.path, self.is_flat = path, is_flat
@@ -156,12 +146,12 @@ def with_names(
     """
     told = [one.named(parameters) for one in optimizers]
     names = {state: found for states, _ in told for state, found in states.items()}
-    made = [_named(one, *names[one.name]) if one.name in names else one for one in entries] if names else entries
+    made = list(entries)
+    for i, one in enumerate(entries if names else ()):
+        if one.name in names:
+            parameter, called = names[one.name]
+            made[i] = noted(one._with_(_saved_as=(called, *(one._saved_as or ()))), f"of {shown_name(parameter)}")
     return made, [why for _, why in told]
-
-
-def _named(state: WeightEntry, parameter: str, called: str) -> WeightEntry:
-    return noted(state._with_(_saved_as=(called, *(state._saved_as or ()))), f"of {shown_name(parameter)}")
 
 
 def is_number_or_name(key: Any) -> bool:
@@ -208,14 +198,10 @@ def _flat_groups(table: Mapping[Any, Any]) -> Sequence[Any] | None:
 
 def number_told(entries: Iterable[WeightEntry]) -> str:
     """Return "137 weights and 387 optimizer states", without names that are registered as None."""
-    own = [(_is_state(one), one._is_pending) for one in entries if not one._is_nothing]
+    every = (one for one in entries if not one._is_nothing)
+    own = [(one.kind == "state" and STATE in one.name.split("."), one._is_pending) for one in every]
     num_weights = sum(not is_state for is_state, _ in own)
     told = [counted(num_weights, "weight")] if num_weights or not own else []
     if num_weights < len(own):
         told.append(counted(own.count((True, False)), "optimizer state"))
     return " and ".join(told)
-
-
-def _is_state(entry: WeightEntry) -> bool:
-    """Return whether a weight is a state of an optimizer, and no scale."""
-    return entry.kind == "state" and STATE in entry.name.split(".")

@@ -26,7 +26,7 @@ from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, not_counted
 from tensornp.models.entries.in_memory import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.in_memory import explorer_of
+from tensornp.models.live.state_dict import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
 
 _MAX_NBYTES = 2**36
@@ -59,7 +59,6 @@ def _place() -> tuple[int | None, int]:
 
 
 def _names() -> dict[str, Any]:
-    """Return the names that a cell sees here, or a script."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return {**vars(sys.modules["__main__"]), **getattr(shell, "user_ns", {})}
 
@@ -98,7 +97,6 @@ def _layout_of(tensor: Any) -> str:
 
 
 def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
-    """Return the facts that should be equal on all ranks, in the order of `Facts`."""
     return (
         entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
         entry.location.partition(":")[0], _layout_of(entry.tensor), min(entry.tied_to, default=""),
@@ -162,12 +160,7 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
     return b"" if found is None else digest_of(repr((found.one_in, found.blocks)).encode())
 
 
-def _digests(expression: str, max_nbytes: int) -> tuple[Any, ...]:
-    """Return for each weight with values its name, layout, box, form in words, and digest."""
-    return tuple(_each_digest(expression, max_nbytes))
-
-
-def _each_digest(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
+def _digests(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
         if entry._is_nothing or entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
@@ -178,5 +171,5 @@ def _each_digest(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
 
 
 _QUESTIONS: dict[str, Callable[..., Any]] = {
-    "listing": _listing, "part": _part, "digests": _digests,
+    "listing": _listing, "part": _part, "digests": lambda *details: tuple(_digests(*details)),
 }  # fmt: skip

@@ -67,7 +67,6 @@ class Asker:
         self.ids()
 
     def ids(self) -> list[Any]:
-        """Return the processes that there are."""
         try:
             now = list(self._transport.ids)
         except Exception as error:
@@ -139,19 +138,7 @@ def _reply_of(future: Any) -> Any:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to one question.
-
-    Attributes
-    ----------
-    found : dict
-        Answers by rank, in their order; a process without a group counts by its id.
-    answered : tuple
-        Ids of the processes that answered, in the same order.
-    reasons : dict
-        The reason of each silent process by id: "rank" or "engine", its number, and why.
-    num_ranks : int
-        Number of ranks in all, asked or not.
-    """
+    """The answers to one question."""
 
     found: dict[Any, Any]
     answered: tuple[Any, ...]

@@ -20,11 +20,7 @@ _MAX_NAMED = 3
 
 
 class Facts(NamedTuple):
-    """The facts of a weight that should be equal on all ranks.
-
-    `shape` and `nbytes` are those of the whole tensor, `device` is its type, `layout` is such as
-    "S(0), R on dp 4 × tp 8", and `tied_to` is the first of its other names.
-    """
+    """The facts of a whole weight that should be equal on all ranks."""
 
     kind: str
     shape: tuple[int, ...] | None
@@ -43,18 +39,16 @@ class Facts(NamedTuple):
 
 
 class _Answered:
-    """A record of all ranks, with the processes that answered and those that did not."""
+    """A record of all ranks: ids of the processes that answered, and reasons of the others."""
 
     answers: Answers
 
     @property
     def answered(self) -> tuple[Any, ...]:
-        """Ids of the processes that answered."""
         return self.answers.answered
 
     @property
     def silent(self) -> dict[Any, str]:
-        """Reasons of the processes that did not answer, by id."""
         return self.answers.silent
 
 
@@ -68,7 +62,6 @@ class OnRanks:
 
     @property
     def facts(self) -> Facts:
-        """The facts on most ranks."""
         return self.variants[0][0]
 
     @property
@@ -210,7 +203,10 @@ class _Part(NamedTuple):
 def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
     answers = asker.ask("part", expression, name)
-    parts = {rank: _part(*found) for rank, found in answers.found.items()}
+    parts: dict[Any, _Part] = {}
+    for rank, (own, box, some, digest, places) in answers.found.items():
+        made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in some)
+        parts[rank] = _Part(Facts(*own), box, made, digest, places)
     forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
     usual = Counter(forms.values()).most_common(1)
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual[0][0]}
@@ -242,11 +238,6 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
         **{one.name: getattr(base, one.name) for one in fields(base)},
         name=name, facts=facts, places=places, differing=tuple(differing), left_out=left_out, answers=answers,
     )  # fmt: skip
-
-
-def _part(facts: Any, box: Any, figures: Any, digest: bytes, places: Any) -> _Part:
-    made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in figures)
-    return _Part(Facts(*facts), box, made, digest, places)
 
 
 def _scope(facts: Facts | None, owned: list[_Part]) -> str:

@@ -23,7 +23,7 @@ RENDERERS = {
         "tensornp.render.models.comparison:weights_comparison_document"
     ),
     "tensornp.models.entries.entry.WeightEntry": "tensornp.render.models.entry:entry_document",
-    "tensornp.models.entries.summary.EntrySummary": "tensornp.render.models.entry:entry_document",
+    "tensornp.models.module_view.EntrySummary": "tensornp.render.models.entry:entry_document",
     "tensornp.models.explorer.Totals": "tensornp.render.models.weights:totals_document",
     "tensornp.models.explorer.WeightsExplorer": "tensornp.render.models.weights:weights_document",
     "tensornp.models.module_view.ModuleView": "tensornp.render.models.scan:module_document",

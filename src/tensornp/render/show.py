@@ -29,7 +29,7 @@ from tensornp.render.tensor.card import tensor_html, tensor_text
 _SUMMARIES = {
     "TensorStats": "tensornp.core.summary.stats:summary_of_figures",
     "Comparison": "tensornp.core.summary.stats:summary_of_comparison",
-    "WeightEntry": "tensornp.models.entries.summary:summarize_entry",
+    "WeightEntry": "tensornp.models.module_view:summarize_entry",
 }
 """Records that are summarized first, with the display options."""
 _WITH_OPTIONS = (":array_document", ":entry_document")

@@ -17,9 +17,8 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.summary import preview_of
 from tensornp.models.live.refind import reached
-from tensornp.models.module_view import ModuleView
+from tensornp.models.module_view import ModuleView, preview_of
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, panel_html
 from tensornp.render.models.scan import partly_read

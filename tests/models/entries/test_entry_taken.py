@@ -13,7 +13,7 @@ from torch.nn.utils import parametrizations
 import tensornp as tnp
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
-from tensornp.models.entries.summary import preview_of
+from tensornp.models.module_view import preview_of
 
 
 def own() -> torch.Tensor:

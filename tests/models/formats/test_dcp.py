@@ -347,29 +347,6 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     assert "is not a regular file" in tnp.weights(tmp_path)["w"].problem
 
 
-@pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])
-def test_a_file_that_changes_is_not_read(tmp_path, change):
-    """Nor is it looked into."""
-    path = tmp_path / ITEMS
-    written(tmp_path, {"w": in_rows(torch.ones(100, 3), 50, 50)})
-    entries = [tnp.weights(tmp_path)["w"] for _ in range(2)]
-    assert entries[0].to_numpy().sum() == 300
-    if change == "write":
-        os.utime(path, ns=(1, 1))
-    elif change == "shrink":
-        os.truncate(path, 100)
-    elif change == "replace":
-        path.rename(tmp_path / "old")
-        path.write_bytes((tmp_path / "old").read_bytes())
-    else:
-        path.unlink()
-    says = {"write": "changed since", "shrink": "shrank from", "replace": "changed since", "remove": "any more"}
-    for entry in entries:
-        for use in (entry.to_numpy, entry.stats):
-            with pytest.raises(tnp.ChangedFileError, match=says[change]):
-                use()
-
-
 def test_a_lost_file_is_one_problem(tmp_path):
     """Of all tensors with a chunk in it; the others are read."""
     made = {"w": torch.arange(12.0).view(6, 2), "v": torch.ones(6, 2), "whole": torch.ones(3)}

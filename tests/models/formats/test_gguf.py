@@ -327,25 +327,6 @@ def test_a_bad_tensor_hides_no_other(tmp_path, told, says):
             use()
 
 
-@pytest.mark.parametrize("change", ["shrink", "write", "replace"])
-def test_a_file_that_changes_is_not_read(tmp_path, change):
-    """The library's own reader would end the process with one that shrinks."""
-    path = written(tmp_path / "x.gguf", {"w": (codes_of("Q4_K", 8, 8), "Q4_K")})
-    entry = tnp.weights(path)["w"]
-    assert entry.to_numpy().shape == (8, 2048)
-    if change == "shrink":
-        os.truncate(path, 300)
-    elif change == "write":
-        os.utime(path, ns=(1, 1))
-    else:
-        data = path.read_bytes()
-        path.rename(tmp_path / "old")
-        path.write_bytes(data)
-    for use in (entry.to_numpy, entry.stats):
-        with pytest.raises(tnp.ChangedFileError):
-            use()
-
-
 def sample(folder: Path) -> bytes:
     tensors = {
         "a": np.ones((2, 3), np.float32),

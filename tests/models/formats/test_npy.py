@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -160,23 +159,6 @@ def test_what_is_not_sound_is_refused(tmp_path, name, monkeypatch):
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400 + len(str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["x.npy"]
-
-
-@pytest.mark.parametrize("change", ["shrink", "write", "replace"])
-def test_a_file_that_changes_is_not_read(tmp_path, change):
-    """Nor does one that shrinks end the process."""
-    entry = opened(tmp_path, saved(np.ones(1000)))["array"]
-    path = tmp_path / "x.npy"
-    if change == "shrink":
-        os.truncate(path, 500)
-    elif change == "write":
-        os.utime(path, ns=(1, 1))
-    else:
-        path.rename(tmp_path / "old")
-        path.write_bytes(saved(np.ones(1000)))
-    for use in (entry.to_numpy, entry.stats):
-        with pytest.raises(tnp.ChangedFileError):
-            use()
 
 
 @given(st.integers(0, 200), st.binary(min_size=1, max_size=4), st.integers(0, 3))

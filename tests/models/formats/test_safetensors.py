@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 from typing import Any
 
@@ -142,31 +141,6 @@ def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
         ((_, offset, nbytes),) = entry.extents
         assert entry.shape == tuple(library[entry.name]["shape"])
         assert changed[offset : offset + nbytes] == bytes(library[entry.name]["data"])
-
-
-@pytest.mark.parametrize("change", ["write", "shrink", "replace", "remove"])
-def test_a_file_that_changes_is_not_read(tmp_path, change):
-    """Nor does it end the process, as a mapped one would that shrinks."""
-    path = tmp_path / "x.safetensors"
-    path.write_bytes(save(GOOD))
-    entry = tnp.weights(path)["a"]
-    assert entry.to_numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
-    if change == "write":
-        with open(path, "r+b") as file:
-            file.seek(-1, os.SEEK_END)
-            file.write(b"\x00")
-        os.utime(path, ns=(1, 1))
-    elif change == "shrink":
-        os.truncate(path, path.stat().st_size - 20)
-    elif change == "replace":
-        path.rename(tmp_path / "old")
-        path.write_bytes(save(GOOD))
-    else:
-        path.unlink()
-    says = {"write": "changed since", "shrink": "shrank from", "replace": "changed since", "remove": "any more"}
-    for use in (entry.to_numpy, entry.stats):
-        with pytest.raises(tnp.ChangedFileError, match=says[change]):
-            use()
 
 
 def test_a_file_larger_than_memory_lists_and_reads(tmp_path):

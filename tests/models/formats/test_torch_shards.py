@@ -99,26 +99,6 @@ def test_parts_of_two_models_are_several_candidates(folder):
         tnp.weights(folder)
 
 
-def test_what_an_index_lists_wrongly_is_a_problem(folder):
-    """What is missing, what nobody lists, what lies elsewhere, a total that is not true, and places outside."""
-    third = "pytorch_model-00003.bin"
-    places = {"a.weight": SHARDS[1], "gone": SHARDS[0], "far": third, "c": SHARDS[1], "up": "../x.bin", "no": 3}
-    write_index(folder, places, 99)
-    explorer = tnp.weights(folder)
-    assert list(explorer) == ["a.weight", "gone", "far", "c", "b"]
-    said = "\n".join(explorer.problems)
-    for words in (
-        f"{third}' cannot be opened", f"'b' lies in '{SHARDS[0]}', and is not in the index",
-        f"'gone': it is not in '{SHARDS[0]}'", f"'far': its file '{third}' cannot be read",
-        f"'a.weight' lies in '{SHARDS[0]}', where the index has it not", f"'a.weight': it is not in '{SHARDS[1]}'",
-        "'up' is refused: its file '../x.bin' would lie outside of the folder", "'no' is refused: its file is no text",
-        "the index tells of 99 bytes, and its tensors have 38",
-    ):  # fmt: skip
-        assert words in said
-    assert explorer["b"].note == "not in the index"
-    expect_values(explorer, {"b": TENSORS["b"], "c": TENSORS["c"]})
-
-
 @pytest.mark.parametrize("has_index", [True, False])
 @pytest.mark.parametrize("broken", ["cut", "empty", "other", "pickle", "folder"])
 def test_a_broken_shard_hides_no_other(folder, has_index, broken):

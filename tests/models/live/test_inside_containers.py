@@ -185,7 +185,7 @@ def test_what_cannot_be_listed_is_named_and_makes_nothing_equal(container: str, 
     assert (found.equal, found.same_bits) == (False, False)
     assert found._not_listed == (f"both: {said}",)
     assert "same bits" not in repr(found)
-    assert found._told() == "equal in what was listed"
+    assert found._told() == "what was compared is equal"
     assert said in weights_comparison_document(found).text()
 
 

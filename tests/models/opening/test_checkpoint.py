@@ -93,7 +93,7 @@ def test_a_place_outside_is_refused(folder, place):
 
 
 def test_what_an_index_lists_wrongly_is_a_problem(folder):
-    """A shard that is missing, a weight that is not there, one that nobody lists, and a total that is not true."""
+    """A shard that is missing, a weight that is not there, and one that nobody lists."""
     write_index(folder, {"a": SHARDS[0], "gone": SHARDS[0], "far": "model-00003.safetensors", "c": SHARDS[1]}, total=99)
     explorer = tnp.weights(folder)
     assert list(explorer) == ["a", "gone", "far", "c", "b"]
@@ -101,22 +101,11 @@ def test_what_an_index_lists_wrongly_is_a_problem(folder):
     for words in (
         "model-00003.safetensors' cannot be opened", f"'b' lies in '{SHARDS[0]}', and is not in the index",
         f"'gone': it is not in '{SHARDS[0]}'", "'far': its file 'model-00003.safetensors' cannot be read",
-        "the index tells of 99 bytes, and its tensors have 36",
     ):  # fmt: skip
         assert words in said
     with pytest.raises(tnp.NoDataError, match="'gone' has no values to read"):
         explorer["gone"].to_numpy()
     assert explorer["b"].note == "not in the index"
-
-
-def test_bad_paths_get_a_sentence(tmp_path):
-    """An empty folder, an index that is none."""
-    with pytest.raises(tnp.CheckpointError, match=r"no file of weights, nor a folder with a .safetensors or .bin file"):
-        tnp.weights(tmp_path)
-    for text, says in (("{", "is not valid JSON"), ("[]", "holds no mapping"), ("{}", "has no weight_map")):
-        (tmp_path / INDEX).write_text(text)
-        with pytest.raises(tnp.CheckpointError, match=says):
-            tnp.weights(tmp_path)
 
 
 def _denied(monkeypatch, name: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
 import pickle
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -145,8 +144,6 @@ def test_what_is_tied_is_read_and_counted_once(tmp_path):
         assert told[-1] == (4 * 1207, 4 * 1207)
         assert table["embed"] == table["head"]
         assert sorted(stats.count for _, stats in table.distinct()) == [7, 1200]
-        some = tnp.weights(source).scan(names=["embed", "other"])
-        assert dict(tnp.weights(source).scan(resume=some)) == dict(table)
 
 
 def test_some_are_scanned_by_name(model):
@@ -160,7 +157,7 @@ def test_some_are_scanned_by_name(model):
 
 @pytest.mark.parametrize("engine", [None, ThreadPoolExecutor(1)])
 def test_what_was_finished_is_kept(model, engine):
-    """Ctrl-C gives a table that is not complete, with which the next scan goes on."""
+    """Ctrl-C gives a table that is not complete."""
     explorer = tnp.weights(model[0])
     told: list[tuple[int, int]] = []
 
@@ -173,53 +170,7 @@ def test_what_was_finished_is_kept(model, engine):
     assert 0 < len(table) < len(explorer)
     assert repr(table).endswith(f", stopped, {table.num_left} were not read>")
     assert table.num_left == len(explorer) - len(table)
-    whole = explorer.scan(engine, resume=table)
-    assert whole.complete
-    assert dict(whole) == dict(explorer.scan())
     assert 0 <= told[0][0] < told[0][1] == sum(entry.nbytes for entry in explorer.values())
-
-
-class Failing(Executor):
-    """An engine whose workers die of the first task."""
-
-    def __init__(self, error: Exception) -> None:
-        self.errors = [error]
-
-    def submit(self, fn, /, *args, **kwargs):
-        """Do it at once."""
-        done: Future = Future()
-        if self.errors:
-            done.set_exception(self.errors.pop())
-        else:
-            done.set_result(fn(*args, **kwargs))
-        return done
-
-
-def test_an_error_of_a_task_is_told_of_its_weight_alone(model):
-    """It is told as it is, and the others are read."""
-    table = tnp.weights(model[0]).scan(Failing(ImportError("cannot import name 'x'")))
-    assert list(table.failed.values()) == ["cannot import name 'x'"]
-    assert len(table) == len(tnp.weights(model[0]).scan()) - 1
-
-
-def test_a_file_that_changed_is_marked(tmp_path):
-    """Also where a worker sees it."""
-    weights_of(tmp_path)
-    explorer = tnp.weights(tmp_path)
-    os.utime(tmp_path / "model.safetensors", ns=(1, 1))
-    with ThreadPoolExecutor(1) as pool:
-        for engine in (None, pool):
-            table = explorer.scan(engine)
-            assert len(table) == 0
-            assert all("changed since it was listed" in why for why in table.failed.values())
-
-
-def test_what_is_no_executor_is_refused(model):
-    """And so is one that would have to read the memory of this process."""
-    with pytest.raises(tnp.BadRequestError, match=r"executor must be a concurrent.futures.Executor, got an int"):
-        tnp.weights(model[0]).scan(3)
-    with ThreadPoolExecutor(1) as pool, pytest.raises(tnp.BadRequestError, match="lies in the memory of this process"):
-        tnp.weights(torch.nn.Linear(2, 2)).scan(pool)
 
 
 def test_tasks_are_of_bounded_size(model):
@@ -251,12 +202,6 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     assert "compare:" in capsys.readouterr().err
     with pytest.raises(tnp.BadRequestError, match="progress must be a function of two numbers or False, got "):
         tnp.weights(model[0]).scan(progress=3)
-
-
-def closed() -> io.StringIO:
-    out = io.StringIO()
-    out.close()
-    return out
 
 
 def test_a_sent_weight_is_read_of_the_same_file_alone(tmp_path):

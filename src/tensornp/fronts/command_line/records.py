@@ -19,9 +19,7 @@ _OF_COMPARED = (
     "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp _only_finite_first "
     "_only_finite_second"
 ).split()
-_OF_BOTH = (
-    "equal same_bits missing unexpected _renamed reshaped retyped _retied _beside _exempt failed _not_listed"
-).split()
+_OF_BOTH = ("equal same_bits missing unexpected _renamed reshaped retyped _beside _exempt failed _not_listed").split()
 
 
 def json_of(record: dict[str, Any]) -> str:

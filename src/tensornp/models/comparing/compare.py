@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar, overload
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array
+from tensornp.core.lowlevel.attributes import an_instance, is_array
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
@@ -19,17 +19,16 @@ from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, NotATensorError, TensornpError
+from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import shown_path
-from tensornp.models.in_memory import why_nothing
-from tensornp.models.live.state_dict import has_weights
+from tensornp.models.live.state_dict import has_weights, why_nothing
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers import is_saved_optimizer
-from tensornp.models.scan.run import Progress, no_memory_for, progress_of
+from tensornp.models.scan.run import Progress, progress_of, why_failed
 from tensornp.models.weights import is_path, weights
 
 Found_co = TypeVar("Found_co", covariant=True)
@@ -99,10 +98,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
 
 
 def _no_model(obj: Any, model: Any) -> BadRequestError:
-    """Return the error for comparing an object with a model.
-
-    A path without weights raises its own error first.
-    """
+    """Return the error for comparing an object with a model; a path without weights raises its own first."""
     whole = an_instance(model)
     if is_path(model):
         weights(model)
@@ -145,13 +141,9 @@ def compare_weights(
     for a, b in table._pairs.items():
         try:
             table._found[a] = compare_tensors(own[a]._values_here(), others[b]._values_here())
-        except TensornpError as error:
-            table.failed[a] = str(error)
-        except MemoryError:
-            table.failed[a] = no_memory_for(own[a])
         except Exception as error:
-            # Torch raised it, for a tensor that is not sound: the others are compared none the less.
-            table.failed[a] = error_text(error).partition("\n")[0]
+            # The others are compared none the less.
+            table.failed[a] = why_failed(own[a], error)
         done += own[a].nbytes
         if progress is not None:
             progress(done, total)

@@ -17,15 +17,8 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
-from tensornp.models.comparing.rows import (
-    STEP,
-    all_rows,
-    directions_of,
-    has_other_shape,
-    quantity_of,
-    rows_of,
-)
-from tensornp.models.entries.entry import NotOfModule, WeightEntry
+from tensornp.models.comparing.rows import STEP, all_rows, directions_of, has_other_shape, quantity_of, rows_of
+from tensornp.models.entries.entry import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import gradients_of
 from tensornp.models.names.matching import Matched
@@ -34,10 +27,11 @@ from tensornp.models.outline.fold import Row
 from tensornp.models.scan.table import frame_of
 
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
-_LISTS = (
-    "_same_memory", "missing", "unexpected", "_exempt", "reshaped", "retyped", "_retied", "failed", "_not_listed",
-    "_beside",
-)  # fmt: skip
+_LISTS = {
+    "_same_memory": "same memory", "missing": "missing", "unexpected": "unexpected", "_exempt": "exempt",
+    "reshaped": "reshaped", "retyped": "retyped", "failed": "failed", "_not_listed": "not listed",
+    "_beside": "values beside the weights",
+}  # fmt: skip
 _MOST_TOLD = 3
 """Weights that a failed assert names."""
 _FLOATS = ("float", "bfloat", "complex")
@@ -69,20 +63,17 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.missing, self.unexpected, self._prefixes = names.missing, names.unexpected, names.prefixes
         self._pairs, self._exempt = names.pairs, exempt
         self._renamed = {a: b for a, b in names.pairs.items() if a != b}
-        self._tied, self._retied = ties_of(first, second, names.pairs)
+        self._tied = ties_of(first, second, names.pairs)
         self._beside = differing_values(first, second, names.prefixes)
+        self._sources = first.source, second.source
+        self._sides = sides_of(first, second)
+        own, others = _hidden(first, second), _hidden(second, first)
+        self._not_listed = (
+            *(f"{'both' if one in others else self._sides[0]}: {one}" for one in own),
+            *(f"{self._sides[1]}: {one}" for one in others if one not in own),
+        )
         self.failed: dict[str, str] = {}
         self._found: dict[str, Comparison] = {}
-
-    @property
-    def _sources(self) -> tuple[str, str]:
-        """The expressions or paths of both."""
-        return self._first.source, self._second.source
-
-    @property
-    def _sides(self) -> tuple[str, str]:
-        """The names of both in sentences."""
-        return sides_of(self._first, self._second)
 
     @property
     def reshaped(self) -> tuple[str, ...]:
@@ -96,17 +87,7 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @property
     def _same_memory(self) -> tuple[str, ...]:
-        """Weights that are the same memory on both sides."""
         return tuple(name for name, one in self._found.items() if one._note)
-
-    @property
-    def _not_listed(self) -> tuple[str, ...]:
-        """Reasons why weights of either are not even listed."""
-        first, second = _hidden(self._first, self._second), _hidden(self._second, self._first)
-        return (
-            *(f"{'both' if one in second else self._sides[0]}: {one}" for one in first),
-            *(f"{self._sides[1]}: {one}" for one in second if one not in first),
-        )
 
     @property
     def _is_whole(self) -> bool:
@@ -123,14 +104,13 @@ class WeightsComparison(Mapping[str, Comparison]):
         return self.equal and all(one.same_bits for one in self._found.values())
 
     def __getattr__(self, figure: str) -> Any:
-        """Return a statistic of all weights by name."""
         if figure in _FIGURES or figure == "first_difference":
             return {name: getattr(one, figure) for name, one in self.items()}
         raise AttributeError(f"'WeightsComparison' object has no attribute {figure!r}")
 
     def __getitem__(self, name: str) -> Comparison:
         if not isinstance(name, str):
-            raise NoSuchWeightError(f"a comparison is taken by the name of a weight, not by {quoted(name)}")
+            raise NoSuchWeightError(f"name must be the name of a weight, got {quoted(name)}; list(...) shows the names")
         own = self._called_here(name)
         if own in self._found:
             return self._found[own]
@@ -158,7 +138,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         return {name: quantity_of(self._first[name]) for name in self._found}
 
     def _is_measured(self, name: str) -> bool:
-        """Return whether a weight has measured numbers instead of counts or indices."""
         return self._found[name]._dtypes[0].startswith(_FLOATS) and self._quantities[name] != STEP
 
     @cached_property
@@ -175,15 +154,9 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def moved(self) -> dict[str, float]:
-        """Return the relative change of each weight.
-
-        Weights that changed from zero are left out if no other norm is known.
-        """
-        return {
-            name: size
-            for name, size in self._sizes.items()
-            if not size or self._found[name]._norm or self._floor_of(name)
-        }
+        """Return the relative change of each weight, except from zero if no other norm is known."""
+        sizes = self._sizes.items()
+        return {name: size for name, size in sizes if not size or self._found[name]._norm or self._floor_of(name)}
 
     @cached_property
     def _sizes(self) -> dict[str, float]:
@@ -230,35 +203,24 @@ class WeightsComparison(Mapping[str, Comparison]):
         return [name for name in self if not self._found[name].equal]
 
     def _rows_of(self, names: Sequence[str]) -> list[Row]:
-        """Return names in rows, one for repeated layers or states of a quantity."""
         return rows_of(names, self._rows, self._found, self._first)
 
     @cached_property
     def _rows(self) -> list[Row]:
-        """Return the weights of equal shapes in rows, without states."""
         own = (self._first[name] for name, one in self._found.items() if not has_other_shape(one))
         return all_rows(one for one in own if not quantity_of(one))
 
     def _told(self) -> str:
-        """Return the verdict on all weights in a few words, and the shards that were read."""
         part = shards_told(one.scope for one in self._found.values())
         return self._verdict() + (f" ({part})" if part else "")
 
     def _verdict(self) -> str:
         if not self._found:
             return "equal, without values in either" if self._is_whole else "nothing could be compared"
-        if self.changed():
-            return self._differing()
-        is_same = all(one.same_bits for one in self._found.values())
-        equal = "same bits" if is_same else "equal"
-        if self.equal:
-            return equal
-        if self.missing or self.unexpected or self.failed:
-            return "what is in both is equal"
-        return "equal in what was listed" if self._not_listed else f"weights: {equal}"
-
-    def _differing(self) -> str:
-        """Return "4 of 10 weights and 12 of 12 states differ", each weight counted once."""
+        if not self.changed():
+            is_same = all(one.same_bits for one in self._found.values())
+            equal = "same bits" if is_same else "equal"
+            return equal if self.equal else "what was compared is equal"
         every = [name for name in self if name not in self._tied]
         told = []
         for noun in ("weight", "state"):
@@ -268,9 +230,6 @@ class WeightsComparison(Mapping[str, Comparison]):
                 told.append(f"{num:,} of {counted(len(names), noun)}")
         tied = f" ({counted(len(self) - len(every), 'more name')} tied to them)" if len(every) < len(self) else ""
         return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{tied}"
-
-    def _pair(self, name: str) -> tuple[WeightEntry, WeightEntry]:
-        return self._first[name], self._second[self._pairs[name]]
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
@@ -286,7 +245,8 @@ class WeightsComparison(Mapping[str, Comparison]):
             If the weight is no matrix, has another shape in the second, or has not changed.
         """
         self[name]
-        return directions_of(*self._pair(self._called_here(name)), num_directions)
+        own = self._called_here(name)
+        return directions_of(self._first[own], self._second[self._pairs[own]], num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -296,27 +256,20 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def __repr__(self) -> str:
         # First: what shows a failed assert cuts the rest.
-        said = [self._told(), *map(self._figures_told, self.changed()[:_MOST_TOLD])]
-        for attribute in _LISTS:
+        said = [self._told()]
+        for name in self.changed()[:_MOST_TOLD]:
+            found, moved = self._found[name], self.moved.get(name)
+            told = [found.verdict, f"max_abs {found.max_abs:.3g}" if found.max_abs else ""]
+            told.append(f"moved {100 * moved:.3g}%" if moved else "")
+            said.append(f"{shown_name(name)} ({', '.join(filter(None, told))})")
+        for attribute, word in _LISTS.items():
             names = list(getattr(self, attribute))
             if names:
-                word = "values beside the weights" if attribute == "_beside" else attribute.strip("_").replace("_", " ")
                 said.append(f"{len(names):,} {word} ({shown_name(names[0])}{', …' if len(names) > 1 else ''})")
         return f"WeightsComparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
-    def _figures_told(self, name: str) -> str:
-        """Return a text on the difference of a weight."""
-        found, moved = self._found[name], self.moved.get(name)
-        told = [found.verdict]
-        if found.max_abs:
-            told.append(f"max_abs {found.max_abs:.3g}")
-        if moved:
-            told.append(f"moved {100 * moved:.3g}%")
-        return f"{shown_name(name)} ({', '.join(told)})"
-
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
-    """Return the problems that hide weights of one side."""
     return [one for one in own.not_listed if not (other.is_of_module and isinstance(one, NotOfModule))]
 
 

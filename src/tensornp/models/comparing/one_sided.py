@@ -17,9 +17,8 @@ from tensornp.models.optimizers import GROUPS
 
 _EXTRA_STATE = "_extra_state"
 """Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""
-_OF_SET = "']{…}"
-_GROUP = re.compile(rf"(?<![^.]){GROUPS}[.\[]")
-"""Options of optimizers, which change from one checkpoint to the next."""
+_NOT_COMPARED = re.compile(rf"(?<![^.]){GROUPS}[.\[]|']\{{…\}}")
+"""Options of optimizers, which change from one checkpoint to the next, and elements of sets."""
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -33,13 +32,10 @@ def sides_of(first: WeightsExplorer, second: WeightsExplorer) -> tuple[str, str]
 def without_exempt(names: Matched, first: WeightsExplorer, second: WeightsExplorer) -> tuple[Matched, dict[str, str]]:
     """Return the names without exempt ones, and the reason for each exemption."""
     exempt = {name: one.problem for own in (first, second) for name, one in own.items() if one._is_pending}
-    missing = _exempt_among(names.missing, first, second, names.pairs.keys())
-    unexpected = _exempt_among(names.unexpected, second, first, set(names.pairs.values()))
-    kept = (
-        tuple(name for name in names.missing if name not in missing),
-        tuple(name for name in names.unexpected if name not in unexpected),
-    )
-    return names._replace(missing=kept[0], unexpected=kept[1]), exempt | missing | unexpected
+    exempt |= _exempt_among(names.missing, first, second, names.pairs.keys())
+    exempt |= _exempt_among(names.unexpected, second, first, set(names.pairs.values()))
+    missing, unexpected = (tuple(one for one in some if one not in exempt) for some in names[1:3])
+    return names._replace(missing=missing, unexpected=unexpected), exempt
 
 
 def _exempt_among(
@@ -60,28 +56,22 @@ def _exempt_among(
     return exempt
 
 
-def ties_of(
-    first: WeightsExplorer, second: WeightsExplorer, pairs: Mapping[str, str]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return further names of weights with the first name, and weights tied to others now."""
+def ties_of(first: WeightsExplorer, second: WeightsExplorer, pairs: Mapping[str, str]) -> dict[str, str]:
+    """Return further names of weights with the first name, by the names of the first side."""
     own = _first_names(first, {a: a for a in pairs})
     others = _first_names(second, {b: a for a, b in pairs.items()})
-    retied: set[str] = set()
+    tied: dict[str, str] = {}
     for a, b in pairs.items():
         # The ties of a weight in a file are not known: it may have copies.
         is_known = all(one.tensor is not None or one.tied_to for one in (first[a], second[b]))
-        if own[a] != others[a] and is_known:
-            retied |= {a, own[a], others[a]}
-    first_of = {a: own[a] if own[a] != a else others[a] for a in pairs}
-    tied = {a: one for a, one in first_of.items() if one != a and a not in retied}
-    return tied, tuple(a for a in pairs if a in retied)
+        one = own[a] if own[a] != a else others[a]
+        if one != a and (own[a] == others[a] or not is_known):
+            tied[a] = one
+    return tied
 
 
 def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the first name of the same elements for each weight.
-
-    `names` are those of the first side.
-    """
+    """Return the first name of the same elements for each weight; `names` are those of the first side."""
     found: dict[str, str] = {}
     for name, own in names.items():
         entry = explorer[name]
@@ -91,28 +81,18 @@ def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[st
 
 
 def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: tuple[str, str]) -> dict[str, str]:
-    """Return by name the plain values beside the weights that differ, such as "2 → 1".
-
-    Options of optimizers and elements of sets are not compared.
-    """
+    """Return by name the plain values beside the weights that differ, such as "2 → 1"."""
     own, others = (_plain_values(one, prefix) for one, prefix in zip((first, second), prefixes, strict=True))
-    return {
-        name: f"{quoted(a)} → {quoted(others[short][1])}"
-        for short, (name, a) in own.items()
-        if short in others and not _is_same(a, others[short][1])
-    }
+    both = {name: (a, others[short][1]) for short, (name, a) in own.items() if short in others}
+    return {name: f"{quoted(a)} → {quoted(b)}" for name, (a, b) in both.items() if not _is_same(a, b)}
 
 
 def _plain_values(side: WeightsExplorer, prefix: str) -> dict[str, tuple[str, Any]]:
     """Return names and values in a container, by the names without the prefix."""
     held = Beside(side.metadata.beside()) if isinstance(side.metadata, ByteValues) else side.metadata
-    if not isinstance(held, Beside):
-        return {}
-    return {
-        name.removeprefix(prefix): (name, value)
-        for name, value in held.items()
-        if is_plain_value(value) and not (_GROUP.search(name) or _OF_SET in name)
-    }
+    pairs = held.items() if isinstance(held, Beside) else ()
+    plain = ((name, value) for name, value in pairs if is_plain_value(value) and not _NOT_COMPARED.search(name))
+    return {name.removeprefix(prefix): (name, value) for name, value in plain}
 
 
 def _is_same(a: Any, b: Any) -> bool:

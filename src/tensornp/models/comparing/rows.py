@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -20,6 +20,8 @@ STEP = "step"
 """The quantity that counts."""
 _MIN_TOGETHER = 3
 """Fewer states of a quantity are seen one by one."""
+_NUM_POWERS, _MORE = 2, 4
+_FLOATS = ("float32", "float64", "complex64", "complex128")
 
 
 def quantity_of(entry: WeightEntry) -> str:
@@ -37,18 +39,9 @@ def parameter_of(entry: WeightEntry) -> str:
     return entry.note.partition(", ")[0]
 
 
-def by_quantity(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return states in rows, one for each quantity, under a matching glob."""
-    groups: dict[tuple[str, str], list[WeightEntry]] = {}
-    for entry in entries:
-        keys, quantity = entry.name.split("."), quantity_of(entry)
-        root = ".".join(keys[: keys.index(GROUPS if GROUPS in keys else STATE) + 1])
-        groups.setdefault((root, quantity), []).append(entry)
-    rows: list[Row] = []
-    for (root, quantity), some in groups.items():
-        is_few = len(some) < _MIN_TOGETHER
-        rows += [Row(one.name, (one,)) for one in some] if is_few else [Row(f"{root}.*.{quantity}", tuple(some))]
-    return rows
+def has_other_shape(found: Comparison) -> bool:
+    """Return whether a weight has another shape on the other side."""
+    return found._shapes[0] != found._shapes[1]
 
 
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
@@ -67,48 +60,35 @@ def rows_of(
     on one side are in separate rows.
     """
     order = {name: i for i, name in enumerate(names)}
-
-    def place(row: Row) -> int:
-        return min(order.get(one.name, len(order)) for one in row.entries)
-
     own: list[Row] = []
     for row in rows:
         by_dtypes: dict[object, list[WeightEntry]] = {}
         for one in row.entries:
             by_dtypes.setdefault(found[one.name]._dtypes if one.name in found else None, []).append(one)
-        for some in by_dtypes.values():
-            own += _of_some(_under_one_name(row, some), order, found)
+        for every in by_dtypes.values():
+            some = [one for one in every if one.name in order]
+            if some:
+                done = "unchanged" if found[some[0].name].equal else "changed"
+                unlike = f"{len(some):,} of {len(every):,} {done}" if len(some) < len(every) else ""
+                own.append(_under_one_name(row, some)._replace(unlike=unlike))
     own += [Row(name, (first[name],)) for name in names if has_other_shape(found[name])]
-    states = (first[name] for name in found if name in order and not has_other_shape(found[name]))
-    own += by_quantity(one for one in states if quantity_of(one))
-    return sorted(own, key=place)
-
-
-def has_other_shape(found: Comparison) -> bool:
-    """Return whether a weight has another shape on the other side."""
-    return found._shapes[0] != found._shapes[1]
-
-
-def _of_some(row: Row, names: Mapping[str, int], found: Mapping[str, Comparison]) -> Iterator[Row]:
-    """Yield a row of the weights in `names`, with their number in all."""
-    some = tuple(one for one in row.entries if one.name in names)
-    if len(some) == len(row.entries):
-        yield row
-    elif some:
-        done = "unchanged" if found[some[0].name].equal else "changed"
-        yield _under_one_name(row, some)._replace(unlike=f"{len(some):,} of {len(row.entries):,} {done}")
+    groups: dict[tuple[str, str], list[WeightEntry]] = {}
+    for name in names:
+        if (quantity := quantity_of(first[name])) and not has_other_shape(found[name]):
+            keys = name.split(".")
+            root = ".".join(keys[: keys.index(GROUPS if GROUPS in keys else STATE) + 1])
+            groups.setdefault((root, quantity), []).append(first[name])
+    for (root, quantity), some in groups.items():
+        is_few = len(some) < _MIN_TOGETHER
+        own += [Row(one.name, (one,)) for one in some] if is_few else [Row(f"{root}.*.{quantity}", tuple(some))]
+    return sorted(own, key=lambda row: min(order[one.name] for one in row.entries))
 
 
 def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
-    """Return some weights of a row as a row, under their own pattern if possible."""
     if len(some) == len(row.entries):
         return row
     alone = folded(one._with_(tied_to=(), related=()) for one in some)
     return Row(alone[0].pattern if len(alone) == 1 else row.pattern, tuple(some))
-
-
-_NUM_POWERS, _MORE = 2, 4
-_FLOATS = ("float32", "float64", "complex64", "complex128")
 
 
 @outside_modes
@@ -118,7 +98,7 @@ def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int =
     The method is a randomized SVD (Halko, Martinsson, Tropp 2011) of the finite elements.
     """
     if type(num_directions) is not int or num_directions < 1:
-        raise BadRequestError(f"num_directions is a number from 1 on, not {quoted(num_directions)}")
+        raise BadRequestError(f"num_directions must be a number from 1 on, got {quoted(num_directions)}")
     if first.shape is None or len(first.shape) != 2 or first.shape != second.shape:
         raise BadRequestError(f"{shown_name(first.name)} is no matrix of one shape in both, and has no directions")
     # A view would end the resizability of the storage.
@@ -130,10 +110,7 @@ def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int =
     largest = np.abs(difference).max(initial=0.0)
     if not largest:
         raise BadRequestError(f"{shown_name(first.name)} has no finite change, and that has no directions")
-    return _share(torch.from_numpy(difference / largest), num_directions)
-
-
-def _share(matrix: torch.Tensor, num_directions: int) -> float:
+    matrix = torch.from_numpy(difference / largest)
     wanted = min(num_directions, *matrix.shape)
     width = min(2 * wanted + _MORE, *matrix.shape)
     # A generator of its own, so that no other random state moves.

@@ -174,7 +174,6 @@ class WeightEntry(Weight):
 
     @property
     def _copies(self) -> list[str]:
-        """The first names of other objects with the same elements in order."""
         return [other.name for other in self.related if other.relation == _SAME]
 
     @property
@@ -237,12 +236,10 @@ class WeightEntry(Weight):
         return {}
 
     def _values(self) -> Any:
-        """Return a tensor, or a reader of the values, for `tnp.stats`, `tnp.locate`, `tnp.compare`."""
         self._check_readable()
         return self._source.values()
 
     def _values_here(self) -> Any:
-        """Return a reader as `_values` does, of this rank's part of a sharded tensor."""
         if not self._is_in_shards:
             self._check_readable()
         return self._source.values()

@@ -96,7 +96,6 @@ class FileSource(StoredSource):
 
     @property
     def _reach(self) -> int:
-        """Elements from the first to the last."""
         return 0 if 0 in self._stored_shape else num_reached(self._stored_shape, self._steps)
 
     @property

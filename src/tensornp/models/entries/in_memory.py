@@ -40,7 +40,6 @@ _ON_META = "it is on the meta device"
 
 
 def array_weight(name: str, array: Any, code: str) -> WeightEntry:
-    """Return an array as a weight."""
     own = np.ndarray.view(array, np.ndarray)
     return WeightEntry(name, "array", own.shape, name_of(own.dtype), own.nbytes, ArraySource(own), code)
 
@@ -62,7 +61,6 @@ class ArraySource(Source):
         return array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str
 
     def plan(self, index: Any) -> str:
-        """Say that nothing is converted."""
         taken_by(index, self.held.shape)
         return "it is an array already, and its memory is shared"
 
@@ -185,7 +183,6 @@ class _Facts:
             self._count_stored(f"{said}, {info.detail}" if is_placed else said)
 
     def _count_stored(self, note: str) -> None:
-        """Count the bytes of the stored elements once."""
         self.note = note
         extents = extents_of(self.tensor)
         if extents:

@@ -24,25 +24,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """The values of a weight; this class alone has none.
-
-    Attributes
-    ----------
-    location : str
-        A device, the path of a file or of a folder of files, or nothing.
-    dtype_of_values : str
-        The dtype of the values, if it is not that of the weight.
-    extents : tuple of Extent
-        The bytes in files.
-    lies : Extent of memory or None
-        The place of the elements in a file, if each byte belongs to one of them.
-    held : object
-        The tensor or array in memory.
-    requires_grad : bool or None
-        Whether backward computes a gradient for it, None outside of graphs.
-    codes : Source or None
-        The source of the stored codes of a quantized weight.
-    """
+    """The values of a weight; this class alone has none."""
 
     __slots__ = ()
     location: Any = ""
@@ -54,11 +36,9 @@ class Source:
     codes: Any = None
 
     def plan(self, index: Any) -> Any:
-        """Return the plan of `to_numpy`."""
         raise NoDataError("there are no values")
 
     def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
-        """Return the values at `index` as an array."""
         raise NoDataError("there are no values")
 
     def values(self) -> Any:
@@ -66,18 +46,12 @@ class Source:
         raise NoDataError("there are no values")
 
     def stats(self) -> TensorStats:
-        """Return the statistics of all values."""
         raise NoDataError("there are no values")
 
     @property
     def identity(self) -> object:
         """A key that is equal for names of the same elements."""
         return id(self)
-
-    @property
-    def key(self) -> object:
-        """A key that is equal for the same values, to resume a scan."""
-        return self.identity
 
 
 class NoSource(Source):
@@ -167,10 +141,6 @@ class StoredSource(Source):
         """Return `count` elements from `first` on, in the order of statistics."""
         raise NotImplementedError
 
-    @property
-    def key(self) -> object:
-        return self
-
     def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Array:
         """Return the values at `index`, in new memory; only their bytes are read."""
         if copy is False:
@@ -230,7 +200,6 @@ class StoredSource(Source):
         return sum(1 for _ in self._tasks(None)) if self.is_shared_out else 0
 
     def tally(self, number: int) -> Tally:
-        """Return the result of one task."""
         from tensornp.core.lowlevel.modes import outside_modes
 
         with self.reading() as opened:

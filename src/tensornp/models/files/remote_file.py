@@ -121,7 +121,6 @@ class _RemoteReader(Reader):
 
 
 def _fetch(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:
-    """Return the version of a file and some bytes from `offset` on."""
     return (_over_http if address.scheme in HTTP else _over_fsspec)(address, offset, nbytes)
 
 

@@ -62,11 +62,9 @@ class ListedFile:
     nbytes: Any
 
     def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return so many bytes from `offset` on."""
         return Extent(self.path, offset, nbytes)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        """Return so many bytes from `offset` on."""
         with self.opened() as there:
             return there.read(offset, nbytes).tobytes()
 

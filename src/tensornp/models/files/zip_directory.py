@@ -125,15 +125,12 @@ class Readable:
         self._source, self._at, self._max_nbytes = source, 0, max_nbytes
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return the position of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place, and return it."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.nbytes}[whence]
         if base + offset < 0:
             raise OSError("it begins later")

@@ -29,7 +29,6 @@ _MAX_BESIDES_NBYTES = 2**20
 
 @contextmanager
 def opened_item(file: ListedFile, offset: int, nbytes: int) -> Iterator[ByteRange]:
-    """Open the bytes of an item."""
     with file.scanned(), file.opened() as there:
         yield ByteRange(there, offset, nbytes, f"{file.path!r}, from byte {offset:,} on,")
 
@@ -120,14 +119,12 @@ class ChunkSource(StoredSource):
                 made[wanted] = source.elements(there, own)
 
     def _source(self, number: int) -> FileSource:
-        """Return the elements of a chunk, whose item is looked into once."""
         if number not in self._sources:
             self._sources[number] = self.chunks[number].source(self.dtype)
         return self._sources[number]
 
     @cached_property
     def _rows(self) -> tuple[list[int], list[int], int]:
-        """The chunks by their first rows, these rows, and the most rows of a chunk."""
         order = sorted(range(len(self.chunks)), key=lambda number: self.chunks[number].offsets[:1])
         first = [self.chunks[number].offsets[0] for number in order] if self.shape else []
         return order, first, max((chunk.sizes[0] for chunk in self.chunks), default=0) if self.shape else 0

@@ -97,7 +97,6 @@ def open_dcp(folder: Place) -> Contents:
 
 
 def _is_a(value: Any, record: str) -> bool:
-    """Return whether an object is one of torch's records."""
     return type(value) is Opaque and value.what in _KNOWN and class_of(value)[1] == record
 
 
@@ -189,7 +188,6 @@ def _tensor(
 
 
 def _dtype(properties: Any) -> str:
-    """Return the dtype, which is the first of the properties of a tensor."""
     state = properties.state if _is_a(properties, "TensorProperties") else None
     if type(state) is dict:
         return torch_name(state.get("dtype"))

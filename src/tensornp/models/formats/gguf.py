@@ -200,7 +200,6 @@ class _Cursor:
         self.at = 0
 
     def take(self, count: int) -> bytes:
-        """Return so many bytes."""
         first = self._at_hand(count)
         self.at += count
         return self._data[first : first + count]
@@ -215,7 +214,6 @@ class _Cursor:
         return self.numbers(letter, 1)[0]
 
     def numbers(self, letter: str, count: int) -> tuple[Any, ...]:
-        """Return some numbers."""
         form = f"<{count}{letter}"
         return struct.unpack(form, self.take(struct.calcsize(form)))
 

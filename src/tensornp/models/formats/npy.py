@@ -140,7 +140,6 @@ def _weight(
 
 
 def _dtype_of(dtype: np.dtype[Any]) -> tuple[str, str]:
-    """Return the name of a dtype, and the reason why its values are not read."""
     if dtype.name in KNOWN and stored_dtype(dtype.name).itemsize == dtype.itemsize:
         return dtype.name, ""
     name = "structured" if dtype.fields is not None else dtype.str if dtype.kind in "SUMmV" else dtype.name
@@ -167,7 +166,6 @@ class Deflated(ListedFile):
         return True
 
     def extent(self, offset: int, nbytes: int) -> Extent:
-        """Return the compressed bytes."""
         return Extent(self.path, self.offset, self.packed_nbytes)
 
     @contextmanager

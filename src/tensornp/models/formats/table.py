@@ -25,30 +25,7 @@ _NUM_READ = 64
 
 
 class Format(NamedTuple):
-    """One format.
-
-    Attributes
-    ----------
-    name : str
-        As people call it.
-    suffixes : tuple of str
-        How names of its files end, the usual one first.
-    begins : tuple of bytes
-        With one of which each file begins; empty of a format without a beginning of its own, which stands last.
-    read : str
-        Its reader, as ``"module:function"``, imported when such a file is met: it takes a `ListedFile` and returns
-        `Contents`, or None of a file that only begins so; CheckpointError of one that is not sound.
-    extra : str
-        The extra of tensornp that brings a library which some values need; empty where none does.
-    is_told_by_name : bool
-        Whether a file of such a name is of no other format; ``.bin`` may be anything.
-    is_model : bool
-        Whether one such file in a folder is taken for the weights of a model.
-    is_sharded : bool
-        Whether a model may lie in several such files, with an index.
-    is_apart : bool
-        Whether no two weights of a file lie in the same bytes.
-    """
+    """One format."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -61,7 +38,6 @@ class Format(NamedTuple):
     is_apart: bool = False
 
     def reader(self) -> Callable[[ListedFile], Contents | None]:
-        """Return the reader function of the format."""
         module, _, function = self.read.partition(":")
         found: Callable[[ListedFile], Contents | None] = getattr(import_module(module), function)
         return found

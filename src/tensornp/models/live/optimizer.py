@@ -132,7 +132,6 @@ class _Listing:
 
 
 def _code_of(code: str, key: Any) -> str:
-    """Return the expression of a key, "" if no code is written for it."""
     return code + bracket_of((key,)) if is_writable([(key,)]) else ""
 
 
@@ -170,5 +169,4 @@ def names_in(optimizer: Any, modules: Iterable[tuple[str, Any]]) -> dict[int, st
 
 
 def modules_in(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the names of modules and the modules."""
     yield from ((name, value) for name, value in namespace.items() if issubclass(type(value), torch.nn.Module))

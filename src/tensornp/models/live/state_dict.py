@@ -6,23 +6,25 @@ Tensors are in them, and modules, optimizers and storages, of which all is liste
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import an_instance, is_array
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.torch_private import is_module
-from tensornp.core.tensor.containers import LEAVES, is_container, leaves
+from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_module, is_strided, storage_address
+from tensornp.core.namespace.caller import name_of
+from tensornp.core.tensor.containers import LEAVES, is_container, is_seen, leaves
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.entry import NotListed, WeightEntry
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.entry import NotListed, WeightEntry, noted
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part
-from tensornp.models.live.module import MAX_REPEATED, contents_of_module
+from tensornp.models.live.module import MAX_REPEATED, contents_of_module, parameters_of
 from tensornp.models.live.optimizer import contents_of_optimizer, modules_in, names_in
 from tensornp.models.live.steps import (
     MAX_LEAVES,
@@ -37,7 +39,9 @@ from tensornp.models.live.steps import (
     weights_of_leaf,
 )
 from tensornp.models.names.quoted import unique_names
-from tensornp.models.optimizers import is_number_or_name, optimizers_in
+from tensornp.models.optimizers import is_number_or_name, optimizers_in, with_names
+from tensornp.models.quantization.layouts import with_packed, with_pairs
+from tensornp.models.storage.relations import relate
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
 MAX_SAID = 100_000
@@ -195,3 +199,55 @@ def _below(name: str, entry: WeightEntry) -> WeightEntry:
     is_kept = entry.kind == "state" or not entry._saved_as
     saved_as = entry._saved_as if is_kept else tuple(joined(name, one) for one in entry._saved_as or ())
     return entry._with_(name=joined(name, entry.name), tied_to=(), related=(), _saved_as=saved_as)
+
+
+def explorer_of(
+    obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+) -> WeightsExplorer:
+    """Return the explorer of an object in memory, which has a name or an expression."""
+    root = expression or name_of(obj, namespace)
+    if issubclass(type(obj), torch.nn.Module):
+        found = contents_of_module(obj, root or "model")
+        return _explorer(obj, expression, found, _related(found.entries))
+    if issubclass(type(obj), torch.optim.Optimizer):
+        own = root or "optimizer", model, lambda one: names_in(one, modules_in(namespace))
+        found = contents_of_optimizer(obj, *own)
+        return _explorer(obj, expression, found, found.entries)
+    if is_container(obj) and not is_tensor_like(obj):
+        found = contents_of_tree(obj, root or "state_dict", model, namespace)
+        if not found.entries and not found.optimizers:
+            raise BadRequestError("; ".join((why_nothing(obj), *found.problems)))
+        entries, why = with_names(found.entries, found.optimizers, parameters_of(model))
+        problems = [f"the states are not named by this model, {one}" for one in why if one]
+        return _explorer(obj, expression, found, _related(entries), problems)
+    raise BadRequestError(
+        "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
+        f"not {an_instance(obj)}{'; tnp.card and tnp.stats take one tensor' if is_tensor_like(obj) else ''}"
+    )
+
+
+def _explorer(
+    obj: Any, expression: str, found: Contents, entries: list[WeightEntry], problems: Sequence[str] = ()
+) -> WeightsExplorer:
+    return WeightsExplorer(
+        entries, expression or type(obj).__name__, metadata=found.metadata, problems=[*found.problems, *problems],
+        is_of_module=found.is_of_module, classes=found.classes,
+    )  # fmt: skip
+
+
+@outside_modes
+def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights with ties, packed codes, pairs of adapters, and those that FSDP2 has gathered noted."""
+    if addresses := gathered_addresses():
+        are_there = [is_strided(one.tensor) and storage_address(one.tensor) in addresses for one in entries]
+        pairs = zip(entries, are_there, strict=True)
+        entries = [noted(one, GATHERED, first=False) if is_there else one for one, is_there in pairs]
+    return with_pairs(with_packed(relate(entries)))
+
+
+def why_nothing(obj: Any) -> str:
+    """Return why a container has no weights; an unknown mapping may load its values."""
+    name = type(obj).__name__
+    if not is_seen(obj):
+        return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
+    return f"this {name} holds no tensor and no array"

@@ -33,17 +33,7 @@ _MAX_PREFIXES = 3
 
 
 class Matched(NamedTuple):
-    """Pairs of names, and names on one side only.
-
-    Attributes
-    ----------
-    pairs : dict of str to str
-        The name in the second by that in the first.
-    missing, unexpected : tuple of str
-        Names that only the first has, and those that only the second has.
-    prefixes : tuple of str
-        The prefixes of the first and of the second that were left out.
-    """
+    """Pairs of names, and names on one side only."""
 
     pairs: dict[str, str]
     missing: tuple[str, ...]
@@ -88,7 +78,6 @@ def _by_key(names: Collection[str] | Mapping[str, str], turned: Callable[[str], 
 
 
 def _spelled(name: str) -> str:
-    """Return a name in the common spelling of all libraries."""
     for pattern, replacement in _SPELLINGS:
         name = pattern.sub(replacement, name)
     return name
@@ -114,7 +103,6 @@ def _prefixes_of(names: Collection[str]) -> list[str]:
 
 
 def _prefix_before(names: Collection[str], others: Collection[str]) -> list[str]:
-    """Return the prefix of the only name that ends with the first of the others."""
     first = next((name for name in others if name not in names), "")
     found = [name.removesuffix(first) for name in names if name.endswith(f".{first}")] if first else []
     return found if len(found) == 1 else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import posixpath
 import re
@@ -18,26 +17,27 @@ from tensornp.models.files.address import AbsentError, Address, Place, why_outsi
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import Format, listed, read_contents, sharded_suffixes
 from tensornp.models.names.quoted import shown_name, shown_names
-from tensornp.models.opening import lora as adapters
-from tensornp.models.opening.lora import has_halves
-from tensornp.models.quantization.layouts import GPTQ_CONFIG, may_have_meaning, with_meaning
-from tensornp.models.storage.relations import relate, stored_in_files
+from tensornp.models.quantization.layouts import GPTQ_CONFIG, has_halves, may_have_meaning, with_meaning
+from tensornp.models.storage.relations import relate
 
+UNREADABLE = (CheckpointError, ChangedFileError)
+"""Errors of one file, which hide no other."""
+CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
+_OF_GPTQ = f"{GPTQ_CONFIG}.json"
+_MAX_JSON_NBYTES = 100_000_000
 _MAX_PARTS = 100_000
 _PART = re.compile(
     r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?P<suffix>(\.\w+)?\.(safetensors|bin|gguf))"
 )
+
+_INDEX = re.compile(r".*\.index(\.\w+)?\.json")
+"""The names of indices; of variants, `transformers` and `diffusers` write the name in different places."""
 
 
 def open_file(path: Place) -> Contents:
     """Return the contents of a file, with the configuration beside it.
 
     At an address, the configuration is asked for only if it may say more about the weights.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is not sound, or empty.
     """
     form, found = _contents_at(path)
     if form.is_apart:
@@ -51,8 +51,8 @@ def open_file(path: Place) -> Contents:
     else:
         found = found._replace(entries=relate(found.entries))
     part = _PART.fullmatch(path.name)
-    is_part = part is not None and int(part["count"]) > 1
-    said = [f"this is one of {int(part['count']):,} parts; open its folder for all"] if part and is_part else []
+    count = int(part["count"]) if part else 1
+    said = [f"this is one of {count:,} parts; open its folder for all"] if count > 1 else []
     return found._replace(problems=[*found.problems, *problems_of(found.entries), *said])
 
 
@@ -67,22 +67,15 @@ def _contents_at(path: Place) -> tuple[Format, Contents]:
         return read_contents(file)
 
 
-def parts_among(names: Iterable[str]) -> list[str]:
-    """Return the names of parts, such as ``model-00001-of-00004.safetensors``."""
-    return [name for name in names if _PART.fullmatch(name)]
-
-
-def are_of_one_whole(names: list[str]) -> bool:
-    """Return whether all names are those of parts of the same whole."""
-    found = [_PART.fullmatch(name) for name in names]
-    return all(found) and len({(part["stem"], part["count"], part["suffix"]) for part in found if part}) == 1
+def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
+    """Return the names of parts (``model-00001-of-00004.safetensors``), and whether all are of one whole."""
+    found = [part for part in map(_PART.fullmatch, names) if part]
+    wholes = {(part["stem"], part["count"], part["suffix"]) for part in found}
+    return [part[0] for part in found], len(wholes) == 1
 
 
 def open_parts(folder: Path, names: list[str]) -> Contents:
-    """Return the joined contents of several files; a broken file is a problem.
-
-    A broken file raises an error if it is the only one.
-    """
+    """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
     entries: list[WeightEntry] = []
     metadata, problems = config_beside(folder)
     problems += _missing(names)
@@ -98,7 +91,9 @@ def open_parts(folder: Path, names: list[str]) -> Contents:
         problems += [problem_of_part(name, problem) for problem in found.problems]
         metadata = with_more(metadata, found.metadata)
     entries, untold = with_meaning(entries, metadata)
-    return Contents(entries, metadata, [*problems, *untold, *problems_of(entries), *_in_several(entries)])
+    times = Counter(entry.name for entry in entries)
+    several = [f"{shown_name(name)} is in {n} files, and listed of the last" for name, n in times.items() if n > 1]
+    return Contents(entries, metadata, [*problems, *untold, *problems_of(entries), *map(NotListed, several)])
 
 
 def below(prefix: str, found: Contents) -> Contents:
@@ -133,27 +128,11 @@ def _missing(names: list[str]) -> list[str]:
     return [NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing; what may be there is not known")]
 
 
-def _in_several(entries: list[WeightEntry]) -> list[str]:
-    times = Counter(entry.name for entry in entries)
-    several = [(name, count) for name, count in times.items() if count > 1]
-    return [NotListed(f"{shown_name(name)} is in {count} files, and listed of the last") for name, count in several]
-
-
-UNREADABLE = (CheckpointError, ChangedFileError)
-"""Errors of one file, which hide no other."""
-CONFIG = "config.json"
-_OF_GPTQ = f"{GPTQ_CONFIG}.json"
-_MAX_JSON_NBYTES = 100_000_000
-
-
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations in a folder by name, and the problems.
-
-    The file of AutoGPTQ is only read if the model's configuration does not describe the quantization.
-    """
+    """Return the configurations in a folder by name, and the problems; AutoGPTQ's own is a fallback."""
     found: dict[str, Any] = {}
     problems: list[str] = []
-    for name in (CONFIG, _OF_GPTQ, adapters.CONFIG):
+    for name in (CONFIG, _OF_GPTQ, ADAPTER_CONFIG):
         if name == _OF_GPTQ and "quantization_config" in found.get("config", {}):
             continue
         path = folder / name
@@ -180,12 +159,6 @@ def json_in(path: Place) -> dict[str, Any]:
     return told
 
 
-_MAX_NBYTES = 2**63
-"""More than any disk has."""
-_INDEX = re.compile(r".*\.index(\.\w+)?\.json")
-"""The names of indices; of variants, `transformers` and `diffusers` write the name in different places."""
-
-
 def is_index(name: str) -> bool:
     """Return whether a file of this name is the index of a model in several files."""
     return _INDEX.fullmatch(name) is not None
@@ -194,27 +167,31 @@ def is_index(name: str) -> bool:
 def open_index(path: Place) -> Contents:
     """Return the weights of an index; a wrong item is a problem and hides no other.
 
-    Raises
-    ------
-    CheckpointError
-        If it is not an index, or all of its files have an unknown format.
+    CheckpointError if it is not an index, or all of its files have an unknown format.
     """
     told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
         raise CheckpointError(f"{str(path)!r} has no weight_map, so it is not an index")
-    refused = {name: why for name, place in places.items() if (why := _refused(place))}
-    if places and all(not why_outside(place) and _is_foreign(place) for place in places.values()):
-        first = next(iter(places.values()))
-        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(first)}")
+    refused: dict[str, str] = {}
+    foreign: list[str] = []
+    for name, place in places.items():
+        why = why_outside(place)
+        if not why and not place.endswith(sharded_suffixes()):
+            foreign.append(place)
+            why = f"its file {shown_name(place)} has an unknown format"
+        if why:
+            refused[name] = why
+    if places and len(foreign) == len(places):
+        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(foreign[0])}")
     sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
     shards = _read_shards(path.parent, sound)
     config, unread = config_beside(path.parent)
-    metadata = {**shards.metadata, **_metadata_of(told), **config}
+    own = told.get("metadata")
+    metadata = {**shards.metadata, **(own if isinstance(own, dict) else {}), **config}
     entries, untold = with_meaning(shards.entries, metadata)
     problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
-    problems += [*shards.problems, *unread, *untold, *problems_of(entries), *_wrong_total(told, entries)]
-    return Contents(entries, metadata, problems)
+    return Contents(entries, metadata, [*problems, *shards.problems, *unread, *untold, *problems_of(entries)])
 
 
 def _read_shards(folder: Place, places: dict[str, str]) -> Contents:
@@ -249,28 +226,3 @@ def _read_shards(folder: Place, places: dict[str, str]) -> Contents:
         if name in found or name not in said
     ]
     return Contents([*entries, *found.values()], said, problems)
-
-
-def _refused(place: Any) -> str:
-    """Return why the name of a shard is not opened."""
-    return why_outside(place) or (f"its file {shown_name(place)} has an unknown format" if _is_foreign(place) else "")
-
-
-def _is_foreign(place: str) -> bool:
-    return not place.endswith(sharded_suffixes())
-
-
-def _metadata_of(index: dict[str, Any]) -> dict[str, Any]:
-    metadata = index.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _wrong_total(index: dict[str, Any], entries: list[WeightEntry]) -> list[str]:
-    total: Any = _metadata_of(index).get("total_size")
-    stored = sum(entry.nbytes for entry in entries)
-    # Some count what has two names once.
-    is_told = type(total) is int or (type(total) is float and math.isfinite(total))
-    if not is_told or total == stored or total == stored_in_files(entries)[1]:
-        return []
-    said = f"{total:,}" if abs(total) < _MAX_NBYTES else "more"
-    return [f"the index tells of {said} bytes, and its tensors have {stored:,}"]

@@ -17,7 +17,6 @@ from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, m
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.files import (
     UNREADABLE,
-    are_of_one_whole,
     below,
     is_index,
     open_file,
@@ -45,11 +44,6 @@ def open_folder(folder: Path) -> Contents:
     """Return the weights of a folder and of the components below it.
 
     Training checkpoints are components only if nothing else is there. Files that are not read are a problem.
-
-    Raises
-    ------
-    CheckpointError
-        If it has no weights, or several candidates.
     """
     names, problems = _files_below(folder)
     found: dict[str, Contents] = {}
@@ -58,7 +52,8 @@ def open_folder(folder: Path) -> Contents:
     taken: set[str] = set()
     for at, files in names.items():
         try:
-            opened = _model_in(folder / at, [name for name in files if not at or _may_be_of_component(name)])
+            own = (name for name in files if not at or _OF_COMPONENT.fullmatch(name) or not _may_have_weights(name))
+            opened = _model_in(folder / at, list(own))
         except UNREADABLE as error:
             problems.append(NotListed(error))
             wrong.setdefault(at, error)
@@ -116,8 +111,8 @@ def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | No
         own = [name for name in indices if suffix in name]
         if own and files:
             return _open_index(folder, _one_of(folder, own))
-        parts = parts_among(files)
-        if are_of_one_whole(parts) and (parts == files or suffix != SAFETENSORS):
+        parts, is_one_whole = parts_among(files)
+        if is_one_whole and (parts == files or suffix != SAFETENSORS):
             return open_parts(folder, parts), parts
         if files and suffix == SAFETENSORS:
             name = _one_of(folder, files)
@@ -167,10 +162,6 @@ def _joined(found: dict[str, Contents]) -> Contents:
 
 def _may_have_weights(name: str) -> bool:
     return name.lower().endswith(model_suffixes()) and not _NO_WEIGHTS.fullmatch(name)
-
-
-def _may_be_of_component(name: str) -> bool:
-    return _OF_COMPONENT.fullmatch(name) is not None or not _may_have_weights(name)
 
 
 def _checkpoint_of(path: str) -> str:

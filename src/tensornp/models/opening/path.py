@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +17,10 @@ from tensornp.models.files.address import AbsentError, Address, Place, is_addres
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
-from tensornp.models.names.model_order import in_model_order, is_alphabetical
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.models.opening.files import is_index, open_file, open_index
-from tensornp.models.opening.lora import with_pairs
 from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
-from tensornp.models.quantization.layouts import with_packed
+from tensornp.models.quantization.layouts import with_packed, with_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -30,18 +30,18 @@ _MAX_REFUSED = 200
 _MAY_BE_ADDRESS = re.compile(r"\w\w:/")
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
+_FIRST = (
+    r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*",
+    r"wpe|pos|pos_\w+|position\w*|embed_pos\w*",
+    r"\w*embed\w*|encoder",
+)
+_LAST = r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score"
+"""Modules above the layers that stand before all others, each row before the next one, and behind them."""
+_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
-    """Return the explorer of a file, an index, a folder or an address.
-
-    Raises
-    ------
-    CheckpointError
-        If nothing is there, if it is of another format, or if its structure is not sound.
-    BadRequestError
-        If the file has no state of an optimizer that `model` could name.
-    """
+    """Return the explorer of a file, an index, a folder or an address."""
     typed = os.path.expanduser(os.fsdecode(path))
     if is_address(typed):
         there = Address(typed.strip())
@@ -59,7 +59,7 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)
-    if not all(location.endswith(SAFETENSORS) and is_alphabetical(names) for (location, _), names in listed.items()):
+    if not all(location.endswith(SAFETENSORS) and names == sorted(names) for (location, _), names in listed.items()):
         return entries
     return [entries[i] for i in in_model_order([one.name for one in entries])]
 
@@ -69,21 +69,18 @@ def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> li
         return found.entries
     from tensornp.models.optimizers import with_names
 
-    entries, why = with_names(found.entries, found.optimizers, _parameters_of(model))
+    parameters = None
+    if model is not None:
+        # Files alone are read without the readers of memory.
+        from tensornp.models.live.module import parameters_of
+
+        parameters = parameters_of(model)
+    entries, why = with_names(found.entries, found.optimizers, parameters)
     if model is None or not all(why):
         return entries
     if not why:
         raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
     raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
-
-
-def _parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
-    if model is None:
-        return None
-    # Files alone are read without the readers of memory.
-    from tensornp.models.live.module import parameters_of
-
-    return parameters_of(model)
 
 
 def _found(typed: str) -> str:
@@ -146,3 +143,29 @@ def _open(there: Place) -> Contents:
         if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
             raise CheckpointError(f"{str(there)!r} holds bare elements that accelerate has offloaded; open its folder")
     return open_file(there)
+
+
+def in_model_order(names: Sequence[str]) -> list[int]:
+    """Return the positions of names in model order; unknown modules keep their order."""
+    seen: dict[str, int] = {}
+    keys = []
+    for name in names:
+        key: list[tuple[int, int, list[int]]] = []
+        above, is_above, parts = "", True, name.split(".")
+        for i, part in enumerate(parts, 1):
+            rank, pattern, numbers = _facts(part)
+            above = f"{above}.{pattern}"
+            place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
+            key.append((rank if is_above else 0, place, numbers))
+            is_above = is_above and pattern != "0"
+        keys.append(key)
+    return sorted(range(len(names)), key=keys.__getitem__)
+
+
+@functools.lru_cache(maxsize=2**16)
+def _facts(part: str) -> tuple[int, str, list[int]]:
+    """Return the rank of a module (negative: first, 1: last), and its text apart from its numbers."""
+    lower = part.lower()
+    early = next((i for i, pattern in enumerate(_FIRST) if re.fullmatch(pattern, lower)), None)
+    rank = early - len(_FIRST) if early is not None else int(re.fullmatch(_LAST, lower) is not None)
+    return rank, _DIGITS.sub("0", part), list(map(int, _DIGITS.findall(part)))

@@ -24,22 +24,7 @@ SUMMED = ("elements", "share")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The view that a page asks for.
-
-    Attributes
-    ----------
-    search : str
-        Words of the names, or globs; between slashes, a regular expression.
-    sort : str
-        The column that orders the list; empty for the order of the model.
-    descending : bool
-        Whether the last comes first.
-    filters : tuple of (str, str)
-        Columns with the one value that is wanted: "dtype", "where", "kind", "state", or "bytes" with the fewest;
-        "findings" with what is the worst that a scan has found.
-    orders_groups : bool
-        Whether the column orders the lines of a tree at each of its levels, and not a list.
-    """
+    """The view that a page asks for."""
 
     search: str = ""
     sort: str = ""
@@ -54,13 +39,7 @@ class Asked:
 
 
 def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the indices of the matching names; `small` has lower-case names.
-
-    Raises
-    ------
-    BadRequestError
-        If `text` is too long, or is not a regular expression.
-    """
+    """Return the indices of the matching names; `small` has lower-case names."""
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
     return fitting(text, names, small)
@@ -98,5 +77,4 @@ def has_state(one: WeightEntry, state: str) -> bool:
 
 
 def filters() -> tuple[str, ...]:
-    """Return the names of all filters."""
     return (*(column.name for column in columns() if column.choice is not None), "state", "bytes", FINDINGS)

@@ -56,30 +56,7 @@ class ScannedFigure(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One column of weights.
-
-    Attributes
-    ----------
-    name : str
-    text : callable or None
-        The cell of weights that are alike; None if a scan tells it, or the tree alone.
-    order : callable or None
-        The sort key of a weight; None if it is not sorted by, or by what a scan has found.
-    choice : callable or None
-        The fact that a filter chooses.
-    has_text : callable or None
-        Whether a weight has a text: a column is there if any has.
-    figure : ScannedFigure or None
-        The number that a scan tells.
-    share : callable or None
-        The cell in the tree, of a number of elements, their part of all, and how many are alike.
-    is_always : bool
-        Whether the column is there although it is empty, or the same for all.
-    is_said_once : bool
-        Whether a heading says what all weights have in common.
-    has_large_first : bool
-        Whether the first sorting begins with the largest.
-    """
+    """One column of weights."""
 
     name: str
     text: Callable[[Row], str] | None = None
@@ -101,7 +78,6 @@ class Column(NamedTuple):
 
     @property
     def is_sortable(self) -> bool:
-        """Return whether weights can be sorted by it."""
         return self.order is not None or self.is_found
 
     @property
@@ -111,12 +87,10 @@ class Column(NamedTuple):
 
     @property
     def is_scanned(self) -> bool:
-        """Return whether only a scan fills it."""
         return self.text is None and self.share is None
 
 
 def _natural(one: WeightEntry) -> list[Any]:
-    """Return a sort key that puts layer 10 after layer 2."""
     parts: list[Any] = _DIGITS.split(one.name)
     parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
     return parts
@@ -135,7 +109,6 @@ def _grad(row: Row) -> str:
 
 
 def _bytes_of_each(row: Row) -> str:
-    """Return the bytes of a weight and their number, or the sum if they differ, as for sparse ones."""
     every = [entry.nbytes for entry in row.entries]
     if len(set(every)) > 1:
         return f"{format_nbytes(sum(every))} in all"
@@ -144,25 +117,14 @@ def _bytes_of_each(row: Row) -> str:
 
 def _notes(row: Row) -> str:
     first = row.entries[0]
-    problem = "" if first._can_be_read else f"no values: {first.problem}"
-    notes = [note_of(row.entries), problem, _tied(row), _related(row), row.unlike]
-    return cut(", ".join(filter(None, notes)), _MAX_NOTE)
-
-
-def _tied(row: Row) -> str:
-    first = row.entries[0]
-    if not first.tied_to:
-        return ""
-    return f"tied to {cut(first.tied_to[0], MAX_SHOWN)}" if len(row.entries) == 1 else "tied"
-
-
-def _related(row: Row) -> str:
-    """Return a text on the weights that share bytes with a row."""
-    found = row.entries[0].related
+    notes = [note_of(row.entries), "" if first._can_be_read else f"no values: {first.problem}"]
     if len(row.entries) > 1:
-        return ", ".join(dict.fromkeys(one.relation for one in found))
-    named = [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in found[:_MAX_RELATED]]
-    return ", ".join([*named, *(["…"] if len(found) > _MAX_RELATED else [])])
+        notes += ["tied" if first.tied_to else "", *dict.fromkeys(one.relation for one in first.related)]
+    else:
+        notes += [f"tied to {cut(name, MAX_SHOWN)}" for name in first.tied_to[:1]]
+        notes += [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in first.related[:_MAX_RELATED]]
+        notes += ["…"] if len(first.related) > _MAX_RELATED else []
+    return cut(", ".join(filter(None, (*notes, row.unlike))), _MAX_NOTE)
 
 
 def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
@@ -171,7 +133,6 @@ def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
 
 
 def cells_of(row: Row) -> dict[str, str]:
-    """Return the texts of a row by column."""
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
 
 
@@ -191,7 +152,6 @@ def figure_columns() -> tuple[tuple[str, ScannedFigure], ...]:
 
 
 def figures_of(stats: TensorStats) -> dict[str, float]:
-    """Return the numbers in statistics by column."""
     found = {name: figure.of(stats) for name, figure in figure_columns()}
     return {name: float(value) for name, value in found.items() if value is not None}
 
@@ -211,10 +171,6 @@ def column_called(name: str) -> Column:
 
 def _largest(stats: TensorStats) -> float | None:
     return None if stats.min is None else max(abs(stats.min), abs(stats.max))
-
-
-def _share_of_zeros(stats: TensorStats) -> float | None:
-    return stats.zeros / stats.count if stats.count else None
 
 
 def _percent(share: float) -> str:
@@ -276,7 +232,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("mean", lambda stats: stats.mean, has_sign=True),
     _figure("std", lambda stats: stats.std),
     _figure("max |x|", _largest),
-    _figure("zeros", _share_of_zeros, text=_percent),
+    _figure("zeros", lambda stats: stats.zeros / stats.count if stats.count else None, text=_percent),
     _figure(GRADIENT, lambda _: None),
     _figure(GRADIENT_RATIO, lambda _: None),
     Column(FINDINGS),

@@ -43,24 +43,7 @@ class Bare(NamedTuple):
 
 @dataclass(slots=True)
 class Branch:
-    """A part of the names with its weights and branches.
-
-    Attributes
-    ----------
-    label : str
-        The key, or several consecutive ones; ``{0..31}`` for numbers with equal branches.
-    entries : tuple
-        The weights with exactly this name: one, or one for each number.
-    below : sequence of Branch
-    unlike : str
-        A text on the difference from the other numbers.
-    signature : int
-        A number that is equal for branches with equal content.
-    count : int
-        The number of equal parts in it.
-    module : str
-        The class and settings of a module without weights.
-    """
+    """A part of the names with its weights and branches, or a module without weights."""
 
     label: str
     entries: tuple[Any, ...] = ()
@@ -88,7 +71,6 @@ def rows_of(tree: Sequence[Branch]) -> list[Row]:
 
 
 def _walk(tree: Sequence[Branch], before: str = "", unlike: str = "") -> Iterator[tuple[str, Branch, str]]:
-    """Yield all branches with their names and their difference from others."""
     for branch in tree:
         name, said = before + branch.label, branch.unlike or unlike
         yield name, branch, said
@@ -176,7 +158,6 @@ def _is_number(key: str) -> bool:
 
 
 def _merged(group: list[Branch]) -> Branch:
-    """Merge equal numbered branches."""
     numbers = sorted(int(one.label.partition(".")[0]) for one in group)
     rest = group[0].label.partition(".")[2]
     return put_together("{" + ",".join(number_ranges(numbers)) + "}" + (f".{rest}" if rest else ""), group)
@@ -230,13 +211,11 @@ def _shown(fact: Any) -> str:
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return the first names and the number of others as text."""
     more = len(names) - _MAX_NAMED
     return ", ".join(names[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def num_keys(label: str) -> int:
-    """Return the number of keys in a label."""
     return _FOLDED.sub("", label).count(".") + 1
 
 

@@ -226,11 +226,9 @@ class Outline:
 
     @cached_property
     def sums(self) -> Sums:
-        """Return the sums of all weights."""
         return self.sums_of(self.weights)
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
-        """Return the sums of some weights."""
         sizes = [self._sizes[one.name] for one in weights]
         return Sums(len(sizes), *(sum(size[i] for size in sizes) for i in range(3)))
 
@@ -242,7 +240,6 @@ class Outline:
 
     @cached_property
     def _names(self) -> tuple[list[str], list[str]]:
-        """Return all names, unchanged and in lower case, for fast searches."""
         names = [one.name for one in self.weights]
         return names, [name.lower() for name in names]
 
@@ -294,7 +291,6 @@ def part_of(name: str, first: str, last: str) -> str:
 
 
 def _distinguishing(name: str, entries: Sequence[Any]) -> str:
-    """Return the keys that distinguish a name in a pattern, with the key before."""
     # The outermost number differs between the first and the last, the innermost one between the first two.
     keys, first, *others = (one.split(".") for one in (name, *(one.name for one in (*entries[:2], entries[-1]))))
     places = [i for other in others for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b]

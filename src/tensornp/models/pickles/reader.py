@@ -70,7 +70,6 @@ class Opaque:
         self.items[key] = value
 
     def append(self, value: Any) -> None:
-        """Add an element."""
         self.appended = self.appended or []
         self.appended.append(value)
 
@@ -105,11 +104,6 @@ def read_pickle(
     """Return the contents of the pickle at the beginning of `data`.
 
     `make` returns a function for each known import, and `persistent` an object for each persistent id.
-
-    Raises
-    ------
-    CheckpointError
-        If `data` is not a sound pickle, or is larger than `max_nbytes`.
     """
     if len(data) > max_nbytes:
         raise CheckpointError(f"its pickle has {len(data):,} bytes; at most {max_nbytes:,} are read")
@@ -156,7 +150,6 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         return root
 
     def find_class(self, module: str, name: str) -> Function:
-        """Return the stand-in for an import."""
         what = Import(module, name)
         if what not in self.functions:
             self.functions[what] = Function(what, self._make(what))
@@ -271,7 +264,6 @@ def mapping_of(given: Any = ()) -> dict[Any, Any]:
 
 
 def _short(key: Any, max_length: int = _MAX_KEY_LENGTH) -> Any:
-    """Return a key, or an `Opaque` instead of a long or deep tuple."""
     return key if _is_short(key, max_length) else Opaque(Import("builtins", "tuple"))
 
 

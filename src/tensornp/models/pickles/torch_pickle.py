@@ -233,7 +233,6 @@ def _set(items: Any = ()) -> PickledSet:
 
 
 def _text(*parts: Any) -> str:
-    """Return the text of a device or a layout."""
     if not all(type(one) in (str, int) for one in parts):
         raise TypeError
     return ":".join(map(str, parts))[:MAX_NAME]

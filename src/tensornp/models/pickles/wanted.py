@@ -38,7 +38,6 @@ class WantedImport(str):
         return made
 
     def retold(self, said: str) -> WantedImport:
-        """Return the same problem in other words."""
         made = WantedImport(said)
         made.wanted, made.is_called = self.wanted, self.is_called
         return made

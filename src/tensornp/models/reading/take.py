@@ -76,7 +76,6 @@ def _range_of(item: Any, size: int, axis: int) -> range:
 
 
 def as_slice(wanted: range) -> slice:
-    """Return a range as an index."""
     stop = wanted.stop if wanted.step > 0 or wanted.stop >= 0 else None
     return slice(wanted.start, stop, wanted.step)
 

@@ -46,7 +46,6 @@ class Kind(NamedTuple):
 
     @property
     def is_alarm(self) -> bool:
-        """Whether values are not finite."""
         return self.rank < ALARM_RANK
 
     def with_scope(self, number: int) -> str:
@@ -73,60 +72,31 @@ def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Kind, list[s
 
 def findings_of(entry: WeightEntry, stats: TensorStats) -> Iterator[Finding]:
     """Yield the findings in the statistics of a weight."""
-    for rule in RULES:
-        for text in rule.told(entry, stats):
-            yield Finding(rule.rank, text, rule.what)
+    for rank, what, told in RULES:
+        for text in filter(None, told(entry, stats)):
+            yield Finding(rank, text, what)
 
 
-class Rule(NamedTuple):
-    """A rank, and a function that yields a sentence for each finding."""
-
-    rank: int
-    told: Callable[[WeightEntry, TensorStats], Iterator[str]]
-    what: str = "with findings"
+_Told = list[str]
+"""Sentences; an empty one counts for nothing."""
 
 
-def _nan(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if stats.nan:
-        yield _share(stats.nan, stats.count, "NaN")
+def _variance(entry: WeightEntry, stats: TensorStats) -> _Told:
+    is_variance = entry.name.rpartition(".")[2] == "running_var" and stats.min is not None and stats.min <= 0
+    return [f"a running variance is {stats.min:.6g}, and not positive"] if is_variance else []
 
 
-def _infinite(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if stats.num_infinite and not is_mask(stats):
-        yield _share(stats.num_infinite, stats.count, "infinite")
-
-
-def _mask(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if is_mask(stats):
-        yield f"a mask: {_share(stats.neginf, stats.count, '-Inf')}, the others are 0"
-
-
-def _variance(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if stats.min is not None and stats.min <= 0 and entry.name.rpartition(".")[2] == "running_var":
-        yield f"a running variance is {stats.min:.6g}, and not positive"
-
-
-def _largest(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    top = _edge_of(entry._dtype_of_values)
-    if top is not None and stats.max is not None and stats.max >= top:
-        yield f"a value is {top:.6g}, the largest that {entry.dtype} has"
-    elif top is not None and stats.min is not None and stats.min <= -top:
-        yield f"a value is {-top:.6g}, the least that {entry.dtype} has"
-    elif stats.max is not None and entry._dtype_of_values.startswith(_FLOATS):
-        value = max(stats.min, stats.max, key=abs)
-        # A mask has the least value of its dtype beside zeros.
-        if abs(value) >= _HUGE and not (stats.max == 0 and stats.min < -_HUGE):
-            yield f"a value is {value:.6g}, beyond any weight"
-
-
-def _constant(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if stats.count == stats.finite > 1 and stats.min == stats.max not in (0, 1):
-        yield f"all {stats.count:,} are {stats.min:.6g}"
-
-
-def _zero_matrix(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    if _is_zero_matrix(entry, stats):
-        yield f"a matrix whose {stats.count:,} elements are all 0"
+def _largest(entry: WeightEntry, stats: TensorStats) -> _Told:
+    name = entry._dtype_of_values
+    if stats.max is None or not name.startswith(_FLOATS) or name not in KNOWN:
+        return []
+    value = max(stats.min, stats.max, key=abs)
+    is_short = KNOWN[name].values_per_element == 1 and name.startswith(("float8", "float16", "bfloat16"))
+    if is_short and abs(value) >= largest(name):
+        return [f"a value is {value:.6g}, the {'largest' if value > 0 else 'least'} that {entry.dtype} has"]
+    # A mask has the least value of its dtype beside zeros.
+    is_huge = abs(value) >= _HUGE and not (stats.max == 0 and stats.min < -_HUGE)
+    return [f"a value is {value:.6g}, beyond any weight"] if is_huge else []
 
 
 def _is_zero_matrix(entry: WeightEntry, stats: TensorStats) -> bool:
@@ -136,54 +106,32 @@ def _is_zero_matrix(entry: WeightEntry, stats: TensorStats) -> bool:
     return is_zero and is_matrix and entry._dtype_of_values.startswith(_FLOATS) and not _ADAPTER.search(entry.name)
 
 
-def _plain(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    is_constant = stats.count == stats.finite > 1 and stats.min == stats.max in (0, 1)
-    if is_constant and not _is_zero_matrix(entry, stats):
-        yield f"all {stats.count:,} are {stats.min:.6g}"
+def _constant(entry: WeightEntry, stats: TensorStats, *, is_plain: bool) -> _Told:
+    is_constant = stats.count == stats.finite > 1 and stats.min == stats.max
+    if not is_constant or (stats.min in (0, 1)) is not is_plain or _is_zero_matrix(entry, stats):
+        return []
+    return [f"all {stats.count:,} are {stats.min:.6g}"]
 
 
-def _dead_channels(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    yield from (_dead(norms, entry) for norms in stats.channels if norms.num_dead)
+def _dead(entry: WeightEntry, stats: TensorStats) -> _Told:
+    return [
+        f"{one.num_dead:,} of {_channels(one, entry)} {'is' if one.num_dead == 1 else 'are'} zero throughout: "
+        f"{', '.join(f'{i:,}' for i in one.dead)}{', …' if one.num_dead > len(one.dead) else ''}"
+        for one in stats.channels if one.num_dead
+    ]  # fmt: skip
 
 
-def _outlying_channels(entry: WeightEntry, stats: TensorStats) -> Iterator[str]:
-    yield from (_outlying(norms, entry) for norms in stats.channels if norms.num_outliers)
-
-
-RULES = (
-    Rule(0, _nan, "NaN"),
-    Rule(1, _infinite, "infinities"),
-    Rule(2, _variance, "with a running variance that is not positive"),
-    Rule(3, _largest, "with the largest value of their dtype"),
-    Rule(4, _zero_matrix, "matrices of zeros"),
-    Rule(4, _constant, "constant"),
-    Rule(QUIET_RANK, _dead_channels, "with channels of zeros"),
-    Rule(QUIET_RANK + 1, _outlying_channels, "with channels that stand out"),
-    Rule(PLAIN_RANK, _plain, "constant, as initialized"),
-    Rule(MASK_RANK, _mask, "masks"),
-)
-"""The worst first; what the tree, the table and a page say of a scan derives from these."""
+def _outlying(entry: WeightEntry, stats: TensorStats) -> _Told:
+    return [
+        f"{one.num_outliers:,} of {_channels(one, entry)} {'has' if one.num_outliers == 1 else 'have'} {MIN_RATIO:g} "
+        f"times the median norm or more: {', '.join(f'{i:,} ({ratio:.3g} times)' for i, ratio in one.outliers)}"
+        f"{', …' if one.num_outliers > len(one.outliers) else ''}"
+        for one in stats.channels if one.num_outliers
+    ]  # fmt: skip
 
 
 def _share(number: int, count: int, what: str) -> str:
-    return f"{number:,} of {count:,} {'is' if number == 1 else 'are'} {what}"
-
-
-def _dead(norms: ChannelNorms, entry: WeightEntry) -> str:
-    more = ", …" if norms.num_dead > len(norms.dead) else ""
-    which = ", ".join(f"{i:,}" for i in norms.dead)
-    verb = "is" if norms.num_dead == 1 else "are"
-    return f"{norms.num_dead:,} of {_channels(norms, entry)} {verb} zero throughout: {which}{more}"
-
-
-def _outlying(norms: ChannelNorms, entry: WeightEntry) -> str:
-    more = ", …" if norms.num_outliers > len(norms.outliers) else ""
-    which = ", ".join(f"{i:,} ({ratio:.3g} times)" for i, ratio in norms.outliers)
-    verb = "has" if norms.num_outliers == 1 else "have"
-    return (
-        f"{norms.num_outliers:,} of {_channels(norms, entry)} {verb} {MIN_RATIO:g} times the median norm or more: "
-        f"{which}{more}"
-    )
+    return f"{number:,} of {count:,} {'is' if number == 1 else 'are'} {what}" if number else ""
 
 
 def _channels(norms: ChannelNorms, entry: WeightEntry) -> str:
@@ -192,9 +140,22 @@ def _channels(norms: ChannelNorms, entry: WeightEntry) -> str:
     return f"{norms.num:,} channels along axis {norms.axis}"
 
 
-def _edge_of(name: str) -> float | None:
-    """Return the largest value of a float dtype of 8 or 16 bits; None for others."""
-    is_short = (
-        name in KNOWN and KNOWN[name].values_per_element == 1 and name.startswith(("float8", "float16", "bfloat16"))
-    )
-    return largest(name) if is_short else None
+RULES: tuple[tuple[int, str, Callable[[WeightEntry, TensorStats], _Told]], ...] = (
+    (0, "NaN", lambda _, stats: [_share(stats.nan, stats.count, "NaN")]),
+    (1, "infinities", lambda _, stats: [_share(0 if is_mask(stats) else stats.num_infinite, stats.count, "infinite")]),
+    (2, "with a running variance that is not positive", _variance),
+    (3, "with the largest value of their dtype", _largest),
+    (
+        4, "matrices of zeros",
+        lambda entry, stats: [f"a matrix whose {stats.count:,} elements are all 0"] * _is_zero_matrix(entry, stats),
+    ),
+    (4, "constant", lambda entry, stats: _constant(entry, stats, is_plain=False)),
+    (QUIET_RANK, "with channels of zeros", _dead),
+    (QUIET_RANK + 1, "with channels that stand out", _outlying),
+    (PLAIN_RANK, "constant, as initialized", lambda entry, stats: _constant(entry, stats, is_plain=True)),
+    (
+        MASK_RANK, "masks",
+        lambda _, stats: [f"a mask: {_share(stats.neginf, stats.count, '-Inf')}, the others are 0"] * is_mask(stats),
+    ),
+)  # fmt: skip
+"""The worst first: rank, words after a number of weights, and a function that returns sentences."""

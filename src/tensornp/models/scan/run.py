@@ -22,47 +22,35 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.table import ScanTable
 from tensornp.models.storage.relations import identity_of
 
-_Found = tuple[WeightEntry, TensorStats | str]
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
 _TOLD_EVERY_S = 0.2
+_DELAY_S = 1.0
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
-_DELAY_S = 1.0
 
 
 def scan_entries(
-    entries: Iterable[WeightEntry],
-    *,
-    executor: Executor | None = None,
-    resume: ScanTable | None = None,
-    progress: Progress | None = None,
+    entries: Iterable[WeightEntry], *, executor: Executor | None = None, progress: Progress | None = None
 ) -> ScanTable:
-    """Return the statistics of `entries` by name.
+    """Return the statistics of `entries` by name; tied weights are read once.
 
-    Weights in `resume` are not read again. Tied weights are read once. Ctrl-C returns the finished statistics with
-    `complete` false.
-
-    Raises
-    ------
-    BadRequestError
-        If `executor` is no executor, or a weight lies in the memory of this process; and for another `resume`.
+    Ctrl-C returns the finished statistics with `complete` false. BadRequestError if `executor` is no executor, or a
+    weight lies in the memory of this process.
     """
     wanted = [entry for entry in entries if not entry._is_nothing]
-    if resume is not None and not isinstance(resume, ScanTable):
-        raise BadRequestError(f"resume must be the result of an earlier scan, got {an_instance(resume)}")
     if executor is not None:
         _check_executor(executor, wanted)
-    table = ScanTable(wanted, resume)
+    table = ScanTable(wanted)
     tied: dict[object, list[WeightEntry]] = {}
     for entry in wanted:
         tied.setdefault(identity_of(entry), []).append(entry)
-    left = [same[0] for same in tied.values() if any(one.name not in table for one in same)]
-    told = _Told(progress, sum(same[0].nbytes for same in tied.values()), sum(entry.nbytes for entry in left))
+    read = [same[0] for same in tied.values()]
+    told = _Told(progress, sum(entry.nbytes for entry in read))
     begin = time.monotonic()
     try:
         threads = ThreadPoolExecutor(num_cores()) if executor is None else nullcontext(executor)
-        with threads as pool, closing(_read(left, pool, told)) as run:
+        with threads as pool, closing(_read(read, pool, told)) as run:
             for entry, found in run:
                 for one in tied[identity_of(entry)]:
                     table.note(one, found)
@@ -77,11 +65,10 @@ def scan_entries(
 class _Told:
     """Reports now and then how far a scan has come."""
 
-    def __init__(self, progress: Progress | None, total: int, left: int) -> None:
-        self._progress, self._total, self._done, self._last = progress, total, float(total - left), 0.0
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done, self._last = progress, total, 0.0, 0.0
 
     def add(self, nbytes: float) -> None:
-        """Note that so many bytes more were read."""
         self._done += nbytes
         is_end = self._done >= self._total - 0.5
         if self._progress is not None and (is_end or time.monotonic() - self._last > _TOLD_EVERY_S):
@@ -104,48 +91,37 @@ def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
         )
 
 
-def _num_tasks(entry: WeightEntry) -> int:
-    """Return the number of tasks that read a weight; 0 for one in memory, or without values."""
-    source = entry._source
-    if not isinstance(source, StoredSource) or entry.problem or entry._packed is not None:
-        return 0
-    return source.num_tasks
+def why_failed(entry: WeightEntry, error: Exception) -> str:
+    """Return why a weight could not be read; torch raises anything for a broken tensor."""
+    if isinstance(error, MemoryError) and not isinstance(error, TensornpError):
+        return f"there is no memory for its {entry.nbytes:,} bytes"
+    return str(error) if isinstance(error, TensornpError) else error_text(error).partition("\n")[0]
 
 
-def _at_once(entry: WeightEntry) -> _Found:
-    """Read a weight that is not shared out."""
-    try:
-        return entry, entry.stats()
-    except TensornpError as error:
-        return entry, str(error)
-    except MemoryError:
-        return entry, no_memory_for(entry)
-    except Exception as error:
-        # Torch raises anything for a broken tensor; the others are read none the less.
-        return entry, error_text(error).partition("\n")[0]
-
-
-def no_memory_for(entry: WeightEntry) -> str:
-    """Return why a weight has not been read where Python has raised MemoryError."""
-    return f"there is no memory for its {entry.nbytes:,} bytes"
-
-
-def _read(entries: list[WeightEntry], executor: Executor, told: _Told) -> Generator[_Found, None, None]:
+def _read(
+    entries: list[WeightEntry], executor: Executor, told: _Told
+) -> Generator[tuple[WeightEntry, TensorStats | str], None, None]:
     """Read weights in tasks of bounded size; results are merged in the order of the file."""
     waiting: deque[tuple[WeightEntry, list[Future[Tally]]]] = deque()
     try:
         for entry in entries:
-            num_tasks = _num_tasks(entry)
+            source, num_tasks = entry._source, 0
+            if isinstance(source, StoredSource) and not entry.problem and entry._packed is None:
+                num_tasks = source.num_tasks
             if not num_tasks:
-                yield _at_once(entry)
+                # It is in memory, or not shared out.
+                try:
+                    yield entry, entry.stats()
+                except Exception as error:
+                    yield entry, why_failed(entry, error)
                 told.add(entry.nbytes)
                 continue
             while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
-                yield _finished(*waiting[0], told)
+                yield waiting[0][0], _finished(*waiting[0], told)
                 waiting.popleft()
-            waiting.append((entry, [_submitted(executor, entry, number) for number in range(num_tasks)]))
+            waiting.append((entry, [_submitted(executor, source, number) for number in range(num_tasks)]))
         while waiting:
-            yield _finished(*waiting[0], told)
+            yield waiting[0][0], _finished(*waiting[0], told)
             waiting.popleft()
     finally:
         for _, futures in waiting:
@@ -153,18 +129,17 @@ def _read(entries: list[WeightEntry], executor: Executor, told: _Told) -> Genera
                 future.cancel()
 
 
-def _submitted(executor: Executor, entry: WeightEntry, number: int) -> Future[Tally]:
-    source: Any = entry._source
+def _submitted(executor: Executor, source: Any, number: int) -> Future[Tally]:
     try:
         future = executor.submit(tally_of, source, number)
     except Exception as error:
-        raise BadRequestError(f"the executor cannot submit tasks: {_words_of(error)}") from None
+        raise BadRequestError(f"the executor cannot submit tasks: {str(error) or type(error).__name__}") from None
     if not isinstance(future, Future):
         raise BadRequestError(f"executor.submit() must return a Future, got {an_instance(future)}")
     return future
 
 
-def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> _Found:
+def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> TensorStats | str:
     """Wait for the tasks of a weight, and merge their results."""
     source: Any = entry._source
     tallies: list[Tally] = []
@@ -173,14 +148,9 @@ def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> 
         try:
             tallies.append(future.result())
         except (Exception, CancelledError) as error:
-            why = _words_of(error)
+            why = str(error) or type(error).__name__
         told.add(entry.nbytes / len(futures))
-    return entry, why or source.put_together(tallies)
-
-
-def _words_of(error: BaseException) -> str:
-    """Return the message of an error, or its class."""
-    return str(error) or type(error).__name__
+    return why or source.put_together(tallies)
 
 
 def tally_of(source: StoredSource, number: int) -> Tally:

@@ -31,17 +31,15 @@ class ScanTable(Mapping[str, TensorStats]):
         Whether all weights were read, or said why not.
     failed : dict
         The reason of each weight that was not read, by name.
-    num_alarms, num_quiet : int
-        Weights with findings, and those of which every finding may be so on purpose, such as all ones.
+    num_alarms, num_quiet, num_left : int
+        Weights with findings, with only findings that may be intended, and those that a stopped scan did not read.
     not_listed : tuple of str
-        Why weights are not even listed, and so were not read: a file of several is missing, or cannot be read.
+        Why weights are not even listed: a file of several is missing, or cannot be read.
     seconds : float
         How long the scan took.
-    num_left : int
-        Weights that were neither read nor said why not, since the scan was stopped.
     """
 
-    def __init__(self, entries: Iterable[WeightEntry], earlier: ScanTable | None = None) -> None:
+    def __init__(self, entries: Iterable[WeightEntry]) -> None:
         self._entries = {entry.name: entry for entry in entries}
         self._stats: dict[str, TensorStats] = {}
         self._names = list(self._entries)
@@ -53,14 +51,6 @@ class ScanTable(Mapping[str, TensorStats]):
         self.failed: dict[str, str] = {}
         self.not_listed: tuple[str, ...] = ()
         self.complete, self.seconds = False, 0.0
-        if earlier is not None:
-            self._resume(earlier)
-
-    def _resume(self, earlier: ScanTable) -> None:
-        for name, stats in earlier._stats.items():
-            # A weight of this name may be of another model, or of a file that has changed.
-            if name in self._entries and self._entries[name]._source.key == earlier._entries[name]._source.key:
-                self.note(self._entries[name], stats)
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
         """Store the statistics of a weight, or the reason without any."""
@@ -91,7 +81,6 @@ class ScanTable(Mapping[str, TensorStats]):
         raise NoSuchWeightError(f"there are no statistics of {shown_name(name)}{why}")
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names, those with the worst finding first, and else in their order."""
         ranks = self._ranks()
         return iter(sorted(ranks, key=lambda name: (ranks[name], self._numbers[name])))
 
@@ -176,7 +165,6 @@ class ScanTable(Mapping[str, TensorStats]):
             yield Finding(EQUAL_RANK, said, "with the same values")
 
     def _first_of(self, entry: WeightEntry) -> int:
-        """Return the number of the first weight of the same elements."""
         names = (entry.name, *entry.tied_to, *entry._copies)
         return min(self._numbers[name] for name in names if name in self._numbers)
 

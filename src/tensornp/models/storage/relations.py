@@ -157,7 +157,6 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
 
 
 def _parts_of(entry: WeightEntry) -> tuple[WeightEntry, ...]:
-    """Return the weights in a file that make up an entry, or the entry itself."""
     return (entry._source.consists_of if isinstance(entry._source, NoSource) else ()) or (entry,)
 
 

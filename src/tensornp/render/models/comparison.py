@@ -231,7 +231,6 @@ def _one_sided(found: WeightsComparison) -> Iterator[str]:
     sides = (
         (found.missing, f"only in {found._sides[0]}"),
         (found.unexpected, f"only in {found._sides[1]}"),
-        (found._retied, "tied to others than before"),
     )
     for names, words in sides:
         if names:

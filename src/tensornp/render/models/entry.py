@@ -9,7 +9,7 @@ from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.shown.preview import Preview
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, shape_text
-from tensornp.models.entries.summary import EntrySummary
+from tensornp.models.module_view import EntrySummary
 from tensornp.models.names.quoted import MAX_TOLD, cut
 from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import HEADING
