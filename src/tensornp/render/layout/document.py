@@ -15,6 +15,7 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.render.layout.style import (
     ALARM_TEXT,
+    BADGES,
     BESIDE,
     CARD,
     HANGING,
@@ -22,7 +23,6 @@ from tensornp.render.layout.style import (
     SMALL_TEXT,
     WIDE,
     array_style,
-    badge_style,
 )
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
@@ -142,7 +142,7 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
-    badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
+    badge = f'<span style="{BADGES["plain"]}">{escape(verdict)}</span>'
     return Part(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
 
 

@@ -70,28 +70,23 @@ def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
 
 def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     """Yield the figures in a few words each, and their scope; alarming values have a badge instead."""
-    yield from _figures(stats, info)
+    of = "modulus: " if stats.real is not None else ""
+    if stats.min is None:
+        pass
+    elif _is_bool(info):
+        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
+    elif stats.min == stats.max:
+        yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
+    else:
+        yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
+        yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
+        if stats.zeros:
+            yield counted(stats.zeros, "zero")
     yield from (one.text for one in not_finite(stats) if not one.is_alarm)
     if stats.scope != ALL:
         yield stats.scope
     if stats.distribution is not None and stats.distribution.one_in > 1:
         yield f"histogram {stats.distribution.scope}"
-
-
-def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
-    if stats.min is None:
-        return
-    if _is_bool(info):
-        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
-        return
-    of = "modulus: " if stats.real is not None else ""
-    if stats.min == stats.max:
-        yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
-        return
-    yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
-    yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
-    if stats.zeros:
-        yield counted(stats.zeros, "zero")
 
 
 def _is_bool(info: TensorInfo | None) -> bool:

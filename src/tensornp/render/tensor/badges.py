@@ -15,7 +15,7 @@ from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.render.layout.document import Part
-from tensornp.render.layout.style import Tone, badge_style
+from tensornp.render.layout.style import BADGES, Tone
 from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.changes import change_sentence, change_text
 
@@ -41,14 +41,14 @@ def badges_line(badges: Sequence[Badge]) -> Part:
 def badge_html(badge: Badge, *, is_told: bool = False) -> str:
     """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere."""
     title = "" if is_told else f' title="{escape(badge.title)}"'
-    return f'<span{title} style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
+    return f'<span{title} style="{BADGES[badge.tone]}">{escape(badge.text)}</span>'
 
 
 def badge_link(badge: Badge) -> str:
     """Return the badge of values as a button that leads to the first of them in a live card."""
     title = f"{badge.title} Go to the first."
     attributes = f'type="button" class="tensornp-alarm" data-seek="{escape(badge.kind)}" title="{escape(title)}"'
-    return f'<button {attributes} style="{badge_style(badge.tone)}">{escape(badge.text)}</button>'
+    return f'<button {attributes} style="{BADGES[badge.tone]}">{escape(badge.text)}</button>'
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:

@@ -34,15 +34,10 @@ def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
     if summary.style == "line":
         beside = [summary.preview.text] if is_row else figures
         return "\n".join([" | ".join([badges, *filter(None, beside)]), *facts, *note])
-    return "\n".join(
-        [badges, *facts, *filter(None, [_cut(summary.preview.text, max_height)]), *note, *filter(None, figures)]
-    )
-
-
-def _cut(text: str, max_height: int) -> str:
-    shown, _, more = folded_text(text, max_height)
-    said = [f"… {more}; %config TensorDisplay.max_height sets how many are shown"] if more else []
-    return "\n".join([*shown, *said])
+    shown, _, more = folded_text(summary.preview.text, max_height)
+    rest = [f"… {more}; %config TensorDisplay.max_height sets how many are shown"] if more else []
+    array = [*shown, *rest] if summary.preview.text else []
+    return "\n".join([badges, *facts, *array, *note, *filter(None, figures)])
 
 
 def tensor_line(summary: TensorSummary) -> str:

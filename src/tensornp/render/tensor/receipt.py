@@ -144,9 +144,9 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 def plan_document(plan: ConversionPlan) -> Document:
     """Return the facts of a plan, a line each, or badges in a page; its code names the tensor ``t``."""
     what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
-    how = "Each value is kept." if plan.exact else "Some values cannot be kept."
+    how = ("exact", "Each value is kept.") if plan.exact else ("lossy", "Some values cannot be kept.")
     memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
-    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
+    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", *how))
     # The badges say the first of its lines.
     fold = _fold(plan, statements(plan.code), is_open=True, first=1)
     return Document((Part(str(plan), f"<div>{' '.join(map(badge_html, badges))}</div>{fold}"),), CARD)
@@ -154,14 +154,10 @@ def plan_document(plan: ConversionPlan) -> Document:
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:
     """Return the steps and the reasons of a plan, a line each."""
-    lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
+    exactness = "exact" if plan.exact else "lossy"
+    lines = [f"{plan.dtype} · {exactness} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
     return lines + [f"note: {warning}" for warning in plan.warnings]
-
-
-def exactness(plan: ConversionPlan) -> str:
-    """Return "exact" or "lossy"."""
-    return "exact" if plan.exact else "lossy"
 
 
 def way_back_document(why_copied: str, nbytes: int) -> Document:

@@ -49,7 +49,8 @@ export class Navigator {
       go: (row, column) => this.far(row, column, true),
     });
     this.grid = new Grid(name);
-    this.binding = new Binding(suggestion, (asked) => this.bind(asked), ({ text }) => (this.outcome.textContent = text));
+    const told = ({ text }) => (this.outcome.textContent = text);
+    this.binding = new Binding(suggestion, (asked) => this.bind(asked), told, "Bind window");
     this.root = element("section", "values");
     this.root.setAttribute("aria-label", "Values");
     this.body = element("div", "body");
