@@ -43,7 +43,7 @@ def open_weight(page: Page) -> None:
     shown.search.fill("weight")
     shown.settle()
     shown.press("ArrowDown", "Enter")
-    page.get_by_role("tab", name="Statistics").click()
+    page.get_by_role("button", name="Statistics").click()
     shown.settle()
 
 

@@ -19,7 +19,7 @@ _DISPLAY_METHODS = ("_ipython_display_", "_repr_mimebundle_", "_repr_html_", "_r
 def is_ours(obj: Any, has_other_display: Callable[[type], bool]) -> bool:
     """Return whether `obj` is a tensor, a record, a module, or a container of tensors.
 
-    `has_other_display` says whether another library displays a class that may hold tensors.
+    `has_other_display` says whether another library displays a class.
     """
     if stands_for_tensor(obj):
         return True

@@ -32,17 +32,18 @@ _IN_HEADING = 3
 
 
 def stats_document(summary: StatsSummary) -> Document:
-    """Return the figures in tables, with the histogram.
-
-    In block characters, or as a picture beside a heat map.
-    """
+    """Return the figures in tables, with the histogram in block characters or as a picture."""
     name = f"{summary.name}: " if summary.name else ""
     bold = f"<b>{name_html(summary.name)}</b> " if summary.name else ""
     badges = "" if summary.card is None else " ".join(map(badge_html, badges_of(summary.card)))
     head = f"<div>{bold}{badges or escape(str(summary.description))}</div>"
     pictures = Part(html=lambda: "".join(_pictures(summary)))
     first, *others = stats_tables(summary)
-    figures = side_by_side((first, Part(_bars(summary)), *others, pictures))
+    bars, histogram = sparkline_of(summary.stats), summary.stats.histogram
+    if bars and histogram is not None:
+        low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
+        bars = f"{low} |{bars}| {high}"
+    figures = side_by_side((first, Part(bars), *others, pictures))
     return Document((Part(f"{name}{summary.description}", head), figures))
 
 
@@ -50,13 +51,6 @@ def panel_stats_html(summary: StatsSummary) -> str:
     """Return the figures for the panel of a weight; extremes are links to their elements."""
     pictures = Part(html=lambda: "".join(_pictures(summary)))
     return Document((side_by_side((*stats_tables(summary, is_live=True), pictures)),), CARD).html()
-
-
-def _bars(summary: StatsSummary) -> str:
-    bars, histogram = sparkline_of(summary.stats), summary.stats.histogram
-    if not bars or histogram is None:
-        return ""
-    return f"{number_text(float(histogram.edges[0]))} |{bars}| {number_text(float(histogram.edges[-1]))}"
 
 
 def stats_tables(summary: StatsSummary, *, is_live: bool = False) -> Iterator[Table]:
@@ -114,12 +108,7 @@ def _place(place: Location | None) -> str:
 
 
 def _axis_table(stats: TensorStats, heading: str, origin: int = 0) -> Table:
-    """Return the figures of the indices that stand out most.
-
-    By NaN and infinities, then by the largest size.
-
-    The first of them has the number `origin`.
-    """
+    """Return the figures of the indices that stand out most; the first index has the number `origin`."""
     size = np.fmax(np.abs(stats.min.astype(float)), np.abs(stats.max.astype(float)))
     odd = stats.nan + stats.num_infinite
     order = np.lexsort((-np.nan_to_num(size, nan=-1), -odd))[:MAX_INDICES]
@@ -185,12 +174,9 @@ def comparison_document(summary: ComparisonSummary) -> Document:
     picture = summary.picture
     pictures = Part() if picture is None else Part(html=lambda: picture_html(picture))
     said, _, cure = comparison._note.partition(": ")
-    return Document((head, *([alarm_line(said, f": {cure}")] if said else []), pictures, _comparison_table(summary)))
-
-
-def _comparison_table(summary: ComparisonSummary) -> Table:
-    rows = [TableRow((name, value, said)) for name, value, said in _comparison_rows(summary.comparison, summary.names)]
-    return Table(("figure", "value", "what it means"), tuple(rows))
+    rows = map(TableRow, _comparison_rows(comparison, summary.names))
+    table = Table(("figure", "value", "what it means"), tuple(rows))
+    return Document((head, *([alarm_line(said, f": {cure}")] if said else []), pictures, table))
 
 
 def _comparison_rows(found: Comparison, names: tuple[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -112,9 +112,8 @@ class Ledger:
             return record
         record = self._records.get(_place(info))
         # A storage that lives on may have moved, and left its place to another one.
-        return (
-            record if record is not None and info.storage and record.snapshot.reference.shares_storage(tensor) else None
-        )
+        is_same = record is not None and info.storage and record.snapshot.reference.shares_storage(tensor)
+        return record if is_same else None
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: SeenAliases) -> None:
         kept = _Record(snapshot, former)

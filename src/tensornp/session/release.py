@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
@@ -48,6 +49,8 @@ class Surveyor:
 
         with outside_modes():
             survey = self._survey(MAX_RELEASE_SECONDS)
+            if not survey.has_all_names:
+                return f"nothing was released: {survey.stopped}; %reset -f out drops all results"
             groups = survey.unnamed()
             entries = {history_entry(f.path) for group in groups for f in group.found if f.holding == "history"}
             numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
@@ -55,11 +58,9 @@ class Surveyor:
             memory = [
                 ([MemoryReference(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups
             ]
-            is_complete, stopped = survey.has_all_names, survey.stopped
+            # They hold what is released here.
             del survey, groups
         held = [*numbers.values()] + ["the locals of the last traceback"] * is_in_traceback
-        if not is_complete:
-            return f"nothing was released: {stopped}; %reset -f out drops all results"
         if not held:
             return "nothing to release: every tensor and array here has a name of yours"
         for number in numbers:
@@ -67,13 +68,12 @@ class Surveyor:
         if is_in_traceback:
             self._history.clear_last_traceback()
         gc.collect()
-        freed: dict[str, int] = {}
-        kept = 0
+        freed, kept = Counter[str](), 0
         for references, nbytes in memory:
-            is_gone = all(reference.is_gone for reference in references)
-            for device, of_device in nbytes.items():
-                freed[device] = freed.get(device, 0) + of_device * is_gone
-                kept += of_device * (not is_gone)
+            if all(reference.is_gone for reference in references):
+                freed.update(nbytes)
+            else:
+                kept += sum(nbytes.values())
         came = ", ".join(f"{counted(nbytes, 'byte')} on {device}" for device, nbytes in freed.items() if nbytes)
         still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
         return f"released {', '.join(held)}: {came or 'nothing'} came free{still}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.session.ledger import Session
@@ -18,13 +18,8 @@ MAX_SECONDS = 1.0
 MAX_COPY_NBYTES = 2**28
 """Bytes of copies that are kept to compare values with."""
 MAX_NAMED = 3
-
-
-class Look(NamedTuple):
-    """Snapshots of one watched expression by name; `is_partial` if some are missing."""
-
-    snapshots: dict[str, Snapshot]
-    is_partial: bool
+Look = dict[str, "Snapshot"]
+"""Snapshots of one watched expression by name."""
 
 
 class Watch:
@@ -43,7 +38,20 @@ class Watch:
     @property
     def left_out(self) -> str:
         """Return a text about values that were not read or only in part, or ``""``."""
-        return _left_out_text(self._looks, self._options().max_read_nbytes)
+        from tensornp.core.lowlevel.text import format_nbytes
+        from tensornp.render.layout.words import listed
+
+        names: dict[str, dict[int, str]] = {"sampled": {}, "unread": {}, "pending": {}}
+        for look in self._looks.values():
+            for name, snapshot in look.items():
+                if snapshot.left_out:
+                    names[snapshot.left_out].setdefault(snapshot.object_id, name)
+        words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
+        texts = [f"{words[why]} {listed(list(some.values()), MAX_NAMED)}" for why, some in names.items() if some]
+        if names["sampled"] or names["unread"]:
+            limit = format_nbytes(self._options().max_read_nbytes)
+            texts.append(f"%config TensorDisplay.max_read_nbytes is {limit}")
+        return "; ".join(texts)
 
     def add(self, expressions: list[str]) -> int:
         """Watch these expressions from now on; return the number of tensors and arrays.
@@ -51,7 +59,7 @@ class Watch:
         Raises
         ------
         BadRequestError
-            If one does not name a tensor, an array, a module or a container of them.
+            If one does not name a tensor, an array, a module or a container of at most 2,000 of them.
         """
         from tensornp.core.lowlevel.modes import outside_modes
 
@@ -61,10 +69,6 @@ class Watch:
             added = {expression: reader.first(expression) for expression in dict.fromkeys(expressions)}
         self._looks = {**self._looks, **added}
         return _num_objects(added.values())
-
-    def is_partial(self, expressions: list[str]) -> bool:
-        """Return whether one of these holds more tensors than are watched."""
-        return any(self._looks[expression].is_partial for expression in expressions)
 
     def remove(self, expressions: list[str]) -> list[str]:
         """Stop watching some or all expressions; return the ones that were watched."""
@@ -94,7 +98,7 @@ class Watch:
         return Report(heading, tuple(lines), left_out, num_watched)
 
     def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
-        nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.snapshots.values())
+        nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.values())
         return _Reader(self._session.names, self._options().max_read_nbytes, MAX_COPY_NBYTES - nbytes)
 
 
@@ -115,14 +119,14 @@ class _Reader:
         from tensornp.core.lowlevel.attributes import is_array
         from tensornp.errors import BadRequestError
 
-        objects, is_partial = self._objects(expression)
+        objects = self._objects(expression)
         obj = objects.get(expression)
         if not objects:
             raise BadRequestError(f"{expression} holds no tensor or array; name one that does")
         if is_array(obj) and np.ndarray.dtype.__get__(obj).hasobject:
             # It holds addresses, which do not change when an object does.
             raise BadRequestError(f"{expression} is an array of objects, which cannot be watched; name its items")
-        return Look({name: self._snapshot_of(obj, None) for name, obj in objects.items()}, is_partial)
+        return {name: self._snapshot_of(obj, None) for name, obj in objects.items()}
 
     def compare(self, expression: str, before: Look) -> tuple[Look | None, list[ReportLine]]:
         """Read an expression again; return its look, None if gone, and the changes."""
@@ -130,32 +134,20 @@ class _Reader:
         from tensornp.errors import BadRequestError
 
         try:
-            objects, is_partial = self._objects(expression)
+            objects = self._objects(expression)
         except NotLookedAtError:
             return before, []
         except BadRequestError:
             return None, [ReportLine(expression, ("it is gone, and is no longer watched",), come="gone")]
-        old = before.snapshots
-        after = {name: self._snapshot_of(obj, old.get(name)) for name, obj in objects.items()}
-        # A search that ended earlier than the last one does not prove that anything is new or gone.
-        is_partial = before.is_partial or is_partial
+        after = {name: self._snapshot_of(obj, before.get(name)) for name, obj in objects.items()}
         lines: list[ReportLine] = []
         for name, obj in objects.items():
-            if name in old or not is_partial:
-                lines += self._once(obj, _line(name, obj, old.get(name), after[name]))
-        gone = [name for name in old if name not in objects]
-        if is_partial:
-            after.update({name: old[name] for name in gone})
-        else:
-            lines += [ReportLine(name, ("gone",), come="gone") for name in gone]
-        return Look(after, is_partial), lines
-
-    def _once(self, obj: Any, line: ReportLine | None) -> list[ReportLine]:
-        """Return the line, unless another name of the object has the same line."""
-        if line is None or (id(obj), line.parts) in self._reported:
-            return []
-        self._reported.add((id(obj), line.parts))
-        return [line]
+            line = _line(name, obj, before.get(name), after[name])
+            # Another name of the object may have the same line.
+            if line is not None and (id(obj), line.parts) not in self._reported:
+                self._reported.add((id(obj), line.parts))
+                lines.append(line)
+        return after, lines + [ReportLine(name, ("gone",), come="gone") for name in before if name not in objects]
 
     def _snapshot_of(self, obj: Any, before: Snapshot | None) -> Snapshot:
         """Return the state of an object, with a copy of its values if there is room."""
@@ -168,17 +160,17 @@ class _Reader:
             self._left_to_copy -= snapshot.nbytes_copied
         return self._seen[id(obj)][1]
 
-    def _objects(self, expression: str) -> tuple[dict[str, Any], bool]:
-        """Return the tensors and arrays of an expression by name, and whether there are more."""
+    def _objects(self, expression: str) -> dict[str, Any]:
+        """Return the tensors and arrays of an expression by name."""
         from tensornp.core.lowlevel.attributes import is_array, is_tensor
-        from tensornp.core.namespace.lookup import look_up
+        from tensornp.core.namespace.lookup import NotLookedAtError, look_up
         from tensornp.core.namespace.search import Search
         from tensornp.core.tensor.kinds import PENDING, form_of
         from tensornp.core.tensor.paths import Kind, Path, expression_of
 
         value = look_up(expression, self._namespace)
         if is_tensor(value) or is_array(value):
-            return {expression: value}, False
+            return {expression: value}
         places: list[tuple[Any, Any]] = []
         keys: dict[int, Any] = {}
         collectives: set[int] = set()
@@ -194,17 +186,19 @@ class _Reader:
                 places.append((obj, path))
             return len(places) >= MAX_TENSORS
 
-        is_partial = not Search({expression: value}, MAX_SECONDS, visit).is_complete
+        if not Search({expression: value}, MAX_SECONDS, visit).is_complete:
+            raise NotLookedAtError(f"{expression} holds more than can be watched; name a part of it")
         found: dict[str, Any] = {}
         for obj, path in places:
             # Members of a set, and keys that are tensors, have one name for all of them.
             name = expression_of(path, keys)
             found[name if name not in found else f"{name} ({len(found)})"] = obj
-        return found, is_partial
+        return found
 
 
 def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> ReportLine | None:
     """Return the line on the change of one object, if any."""
+    from tensornp.core.tensor.dtypes import name_of
     from tensornp.core.values.compare.snapshots import what_changed
     from tensornp.render.tensor.changes import change_parts
 
@@ -215,15 +209,10 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
     change = what_changed(before, after)
     if change is None:
         return None
-    return ReportLine(name, change_parts(change), change.size, is_count=_is_count(after), alarm=change.alarm)
-
-
-def _is_count(snapshot: Snapshot) -> bool:
-    """Return whether it is one integer, such as the step count of a batch norm."""
-    from tensornp.core.tensor.dtypes import name_of
-
-    info = snapshot.info
-    return info is not None and info.numel == 1 and name_of(info.dtype).removeprefix("u").startswith("int")
+    # One integer is a count, such as the steps of a batch norm.
+    info = after.info
+    is_count = info is not None and info.numel == 1 and name_of(info.dtype).removeprefix("u").startswith("int")
+    return ReportLine(name, change_parts(change), change.size, is_count=is_count, alarm=change.alarm)
 
 
 def _described(obj: Any) -> str:
@@ -241,20 +230,4 @@ def _described(obj: Any) -> str:
 
 def _num_objects(looks: Iterable[Look]) -> int:
     """Return the number of tensors and arrays, each counted once under all its names."""
-    return len({snapshot.object_id for look in looks for snapshot in look.snapshots.values()})
-
-
-def _left_out_text(looks: Mapping[str, Look], max_read_nbytes: int) -> str:
-    from tensornp.core.lowlevel.text import format_nbytes
-    from tensornp.render.layout.words import listed
-
-    names: dict[str, dict[int, str]] = {"sampled": {}, "unread": {}, "pending": {}}
-    for look in looks.values():
-        for name, snapshot in look.snapshots.items():
-            if snapshot.left_out:
-                names[snapshot.left_out].setdefault(snapshot.object_id, name)
-    words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
-    texts = [f"{words[why]} {listed(list(some.values()), MAX_NAMED)}" for why, some in names.items() if some]
-    if names["sampled"] or names["unread"]:
-        texts.append(f"%config TensorDisplay.max_read_nbytes is {format_nbytes(max_read_nbytes)}")
-    return "; ".join(texts)
+    return len({snapshot.object_id for look in looks for snapshot in look.values()})

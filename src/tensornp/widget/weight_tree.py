@@ -32,8 +32,7 @@ from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
 from tensornp.render.layout.words import cost_of_scan
-from tensornp.render.pictures.png import histogram_png, img_html
-from tensornp.render.pictures.stats_line import HEIGHT, WIDTH, histogram_alt
+from tensornp.render.pictures.stats_line import histogram_img
 from tensornp.widget.page import NONSENSE
 from tensornp.widget.tree import Tree
 from tensornp.widget.weight_rows import Found, tree_column
@@ -215,8 +214,7 @@ class WeightTree(Tree):
             cells[FINDINGS] = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
             cells["figures"] = " · ".join(own.words)
             if own.histogram is not None:
-                picture = histogram_png(own.histogram, WIDTH, HEIGHT), histogram_alt(own.histogram), WIDTH, HEIGHT
-                cells["figures"] = Drawn(cells["figures"], img_html(*picture))
+                cells["figures"] = Drawn(cells["figures"], histogram_img(own.histogram))
         if line.num_alike > 1:
             numel = line.sums.numel
             titles["elements"] = f"{line.num_alike:,} × {numel // line.num_alike:,}, {numel:,} in all"

@@ -164,7 +164,7 @@ def test_colours_are_for_terminals_unless_they_are_asked_for(said, monkeypatch):
     assert out.startswith("\x1b[1m5 weights")
     assert "\x1b[33m1 weight has NaN: head.bias\x1b[0m" in out
     assert re.sub(r"\x1b\[\d*m", "", out) == said("scan", "other.safetensors")[1]
-    monkeypatch.setattr("tensornp.fronts.command_line.colours.is_terminal", lambda stream: True)
+    monkeypatch.setattr("tensornp.fronts.command_line.main._is_terminal", lambda stream: True)
     assert "\x1b" in said("model.safetensors")[1]
     assert "\x1b" not in said("--color", "never", "model.safetensors")[1]
     monkeypatch.setenv("NO_COLOR", "1")

@@ -35,7 +35,7 @@ def try_all(page: Page) -> None:
     expect(page.get_by_role("grid").locator("[tabindex='0']")).to_have_attribute("aria-colindex", "3")
     weights = page.locator(".tensornp-weights")
     weights.get_by_text("weight", exact=True).first.click()
-    weights.get_by_role("tab", name="Values").click()
+    weights.get_by_role("button", name="Values").click()
     expect(weights.get_by_role("grid")).to_be_visible()
     weights.get_by_role("button", name="Scan").click()
     expect(weights.locator("button.tensornp-results", has_text="0 findings")).to_be_visible()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import weakref
-from html import escape
 
 import ml_dtypes
 import numpy as np
@@ -201,9 +200,9 @@ def test_pictures_of_a_list_are_read_each_by_itself():
         ((0, 3, 9, 9), {}, "has no pixels"),
         ((9, 9), {"layout": "CHW"}, r"is no CHW, which has 3 dimensions; pass layout='HW'"),
         ((5,), {"layout": "HW"}, r"is no HW, which has 2 dimensions; pass two to four dimensions"),
-        ((9, 9), {"size": 0}, "pass an integer from 1 to 2,048"),
-        ((9, 9), {"size": 9.5}, "pass an integer from 1 to 2,048"),
-        ((64, 9, 9), {"size": 1024}, "none for 64 pictures; pass an integer from 1 to 512"),
+        ((9, 9), {"size": 0}, "must be an integer from 1 to 2,048"),
+        ((9, 9), {"size": 9.5}, "must be an integer from 1 to 2,048"),
+        ((64, 9, 9), {"size": 1024}, "must be an integer from 1 to 512 for 64 pictures"),
         ((16, 9, 9), {"mean": (1, 2)}, "pass a number$"),
         ((9, 9), {"layout": "WH"}, "one of HW, CHW, HWC"),
         ((9, 9), {"layout": 3}, "one of HW, CHW, HWC"),
@@ -241,7 +240,6 @@ def test_it_shows_wherever_something_asks_for_html_a_png_or_text():
     assert bundle["text/html"] == image._mime_()[1] == image._repr_html_()
     assert bundle["image/png"] == image.png
     assert bundle["text/plain"] == repr(image) == f"<Image 300 × 400: {image.caption}>"
-    assert escape(image.alt) in bundle["text/html"]
     assert 'width="300" height="400"' in bundle["text/html"]
     small = tnp.image(torch.rand(8, 8))
     assert small.size == (128, 128)

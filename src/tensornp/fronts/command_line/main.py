@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import tensornp
 from tensornp.core.lowlevel.fallback import RAISE
@@ -18,8 +20,10 @@ from tensornp.fronts.command_line.arguments import parsed, parser
 if TYPE_CHECKING:
     import argparse
 
-    from tensornp.render.layout.document import Document
+    from tensornp.render.layout.document import Document, Part
+    from tensornp.render.layout.table import Table
 
+_BOLD, _PALE, _YELLOW = "1", "2", "33"
 EQUAL, DIFFERENT, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""
 
@@ -45,7 +49,12 @@ def run(arguments: Sequence[str]) -> int:
         with suppress(AttributeError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        return _run(arguments)
+        made = parser()
+        asked = parsed(made, arguments)
+        if asked.help or asked.version:
+            print(made.format_help().rstrip() if asked.help else f"tensornp {tensornp.__version__}", flush=True)
+            return EQUAL
+        return _answered(asked)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -62,23 +71,55 @@ def run(arguments: Sequence[str]) -> int:
         return _trouble(f"this should not have happened, {type(error).__name__}: {error} ({RAISE}=1 shows where)")
 
 
-def _run(arguments: Sequence[str]) -> int:
-    made = parser()
-    asked = parsed(made, arguments)
-    if asked.help:
-        return _print(made.format_help().rstrip())
-    if asked.version:
-        return _print(f"tensornp {tensornp.__version__}")
-    return _answered(asked)
-
-
 def _answered(asked: argparse.Namespace) -> int:
     answer = {"": _listed, "scan": _scanned, "diff": _compared}[asked.command](asked)
     if answer.trouble:
         _trouble(answer.trouble)
     if asked.html:
-        _write_page(asked.html, answer.document(), asked.paths)
-    return _print(_text_of(answer, asked), answer.status) if asked.json or not asked.html else answer.status
+        from tensornp.render.layout.document import page_of
+
+        if any(os.path.exists(one) and os.path.realpath(one) == os.path.realpath(asked.html) for one in asked.paths):
+            raise BadRequestError(f"--html must be another file, got the checkpoint {asked.html!r}")
+        page = page_of(answer.document().html())
+        Path(asked.html).write_text(page, encoding="utf-8", errors="backslashreplace")
+    if asked.json:
+        from tensornp.fronts.command_line.records import json_of
+
+        print(json_of(answer.record()), flush=True)
+    elif not asked.html:
+        document = answer.document()
+        print(_coloured(document.parts) if _is_coloured(asked.color) else document.text(), flush=True)
+    return answer.status
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    # A stream that was closed before the start is None.
+    return stream is not None and stream.isatty()
+
+
+def _is_coloured(when: str) -> bool:
+    """Return whether colours are wanted: "always", "never", or "auto" (see no-color.org)."""
+    is_wanted = _is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return is_wanted if when == "auto" else when == "always"
+
+
+def _coloured(parts: Sequence[Part | Table]) -> str:
+    """Return a text with bold headings, yellow alarms and pale column headings."""
+    from tensornp.render.layout.table import Table, table_text
+
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, Table):
+            styles = [_PALE, *(_YELLOW if row.alarm else "" for row in part.rows)]
+            pairs = zip(table_text(part).split("\n"), styles, strict=False)
+        elif part.parts:
+            lines.append(_coloured(part.parts))
+            continue
+        else:
+            style = {"heading": _BOLD, "alarm": _YELLOW}.get(part.tone, "")
+            pairs = zip(part.text.split("\n"), repeat(style), strict=False)
+        lines += [f"\x1b[{style}m{line}\x1b[0m" if style and line else line for line, style in pairs if line]
+    return "\n".join(filter(None, lines))
 
 
 def _listed(asked: argparse.Namespace) -> _Answer:
@@ -142,36 +183,7 @@ def _opened(asked: argparse.Namespace) -> list[Any]:
 
 def _progress() -> Any:
     """Return None for a progress bar on a terminal, else False."""
-    from tensornp.fronts.command_line.colours import is_terminal
-
-    return None if is_terminal(sys.stderr) else False
-
-
-def _text_of(answer: _Answer, asked: argparse.Namespace) -> str:
-    if asked.json:
-        from tensornp.fronts.command_line.records import json_of
-
-        return json_of(answer.record())
-    from tensornp.fronts.command_line.colours import coloured, is_coloured
-
-    document = answer.document()
-    return coloured(document) if is_coloured(asked.color) else document.text()
-
-
-def _write_page(path: str, document: Document, sources: Sequence[str]) -> None:
-    """Write a page to a path, unless it is one of the sources."""
-    from tensornp.render.layout.document import page_of
-
-    if any(os.path.exists(path) and os.path.exists(one) and os.path.samefile(path, one) for one in sources):
-        raise BadRequestError(f"--html must be another file, got the checkpoint {path!r}; nothing was written")
-    page = page_of(document.html())
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(page)
-
-
-def _print(text: str, status: int = EQUAL) -> int:
-    print(text, flush=True)
-    return status
+    return None if _is_terminal(sys.stderr) else False
 
 
 def _trouble(text: str) -> int:

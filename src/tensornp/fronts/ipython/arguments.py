@@ -30,10 +30,7 @@ _IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 
 @contextmanager
 def as_usage_errors(magic: str = "") -> Iterator[None]:
-    """Show an error of tensornp as one sentence.
-
-    With the name of a magic that only reads, any other error too.
-    """
+    """Show an error of tensornp as one sentence; for a named magic, any other error."""
     try:
         yield
     except TensornpError as error:
@@ -92,10 +89,7 @@ def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
 
 
 def split_names(text: str) -> list[str]:
-    """Return expressions separated by spaces, up to a comment.
-
-    Spaces in brackets or quotes do not separate.
-    """
+    """Return expressions separated by spaces outside of brackets and quotes, up to a comment."""
     names, depth, quote = [""], 0, ""
     for char in text:
         if quote:
@@ -115,10 +109,7 @@ def split_names(text: str) -> list[str]:
 
 
 def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
-    """Return the value of `expression`, with local names.
-
-    Raise UsageError with the `usage` if it is not Python.
-    """
+    """Return the value of `expression`, with local names; UsageError if not Python."""
     __tracebackhide__ = True
     expression = expression.rstrip().removesuffix(";").rstrip()
     if not expression:
@@ -147,10 +138,7 @@ def why_not_python(error: BaseException) -> str:
 
 
 def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:
-    """Return a path, twice, or the value of an expression and None.
-
-    Raise UsageError with the `usage` for neither.
-    """
+    """Return a path, twice, or the value of an expression and None; else UsageError."""
     __tracebackhide__ = True
     path = path_of(text, {**shell.user_ns, **(local_ns or {})})
     return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage), None)
@@ -175,10 +163,7 @@ def path_of(text: str, names: dict[str, Any]) -> str | None:
 
 
 def expression_in(text: str) -> str:
-    """Return the typed expression so that ``['a']`` can be appended.
-
-    Without a comment, in parentheses if needed.
-    """
+    """Return the typed expression, in parentheses if needed, so that ``['a']`` can be appended."""
     body, source = _parsed(text)
     is_whole = body is None or isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, *_IN_BRACKETS))
     return source if is_whole else f"({source})"

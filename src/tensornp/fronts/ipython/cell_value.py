@@ -34,11 +34,11 @@ def typed_expression(shell: Any) -> str:
 def reaching_expression(value: Any, shell: Any) -> str:
     """Return an expression that reaches the very value of the cell; empty where none is known.
 
-    That is what was typed if nothing in it runs, as a call would, which makes another value or repeats its effects;
-    else a name of it, or the place among the results where IPython is about to keep it.
+    A typed call would make another value: then it is a name, or the place where IPython is about to keep the value.
     """
     from tensornp.core.namespace.caller import name_of
     from tensornp.core.namespace.lookup import look_up
+    from tensornp.core.namespace.search import history_name
 
     typed = typed_expression(shell)
     if not typed:
@@ -46,15 +46,9 @@ def reaching_expression(value: Any, shell: Any) -> str:
     with suppress(BadRequestError):
         if look_up(typed, shell.user_ns) is value:
             return typed
-    return name_of(value, shell.user_ns) or _place_among_results(shell)
-
-
-def _place_among_results(shell: Any) -> str:
-    """Return ``Out[3]`` in the third cell; empty where IPython keeps no results."""
-    from tensornp.core.namespace.search import history_name
-
     hook, outputs = shell.displayhook, history_name(shell.user_ns)
-    return f"{outputs}[{hook.prompt_count}]" if outputs and hook.cache_size and hook.do_full_cache else ""
+    keeps = outputs and hook.cache_size and hook.do_full_cache
+    return name_of(value, shell.user_ns) or (f"{outputs}[{hook.prompt_count}]" if keeps else "")
 
 
 @functools.lru_cache(maxsize=1)

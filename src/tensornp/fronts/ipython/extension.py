@@ -23,6 +23,7 @@ from tensornp.fronts.ipython.value_magics import ValueMagics
 from tensornp.fronts.ipython.weight_magics import WeightMagics
 from tensornp.session.ledger import Ledger
 
+_SECTION = TensorDisplay.__name__
 _loaded: WeakKeyDictionary[Any, Extension] = WeakKeyDictionary()
 
 
@@ -34,10 +35,7 @@ class Extension:
         self._undo = ExitStack()
 
     def load(self) -> None:
-        """Put in printers, magics, completion, options and callbacks.
-
-        All of it, or nothing where a step raises.
-        """
+        """Put in printers, magics, completion, options and callbacks; nothing if a step raises."""
         with ExitStack() as undo:
             self._put_in(undo)
             self._undo = undo.pop_all()
@@ -49,7 +47,8 @@ class Extension:
     def _put_in(self, undo: ExitStack) -> None:
         """Do each step after saying how it is undone."""
         shell = self._shell
-        undo.callback(self._restore_config, _section_of(shell))
+        before = deepcopy(shell.config[_SECTION]) if _SECTION in shell.config else None
+        undo.callback(self._restore_config, before)
         ours: list[Any] = []
         undo.callback(self._remove_configurables, ours)
         config = TensorDisplay(parent=shell)
@@ -89,7 +88,7 @@ class Extension:
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):
-            undo.callback(_unregister, shell.events, event, callback)
+            undo.callback(_remove, shell.events.callbacks[event], callback)
             shell.events.register(event, callback)
         undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
         if _is_in_cell():
@@ -102,11 +101,10 @@ class Extension:
 
     def _restore_config(self, before: Any) -> None:
         """Take back what `%config TensorDisplay` has written into the shell's own configuration."""
-        section = TensorDisplay.__name__
         if before is None:
-            self._shell.config.pop(section, None)
+            self._shell.config.pop(_SECTION, None)
         else:
-            self._shell.config[section] = before
+            self._shell.config[_SECTION] = before
 
     def _remove_magics(self, magics: Any) -> None:
         """Take our magics out; IPython has no call for that."""
@@ -119,24 +117,13 @@ class Extension:
             del manager.registry[type(magics).__name__]
 
 
-def _section_of(shell: Any) -> Any:
-    section = TensorDisplay.__name__
-    return deepcopy(shell.config[section]) if section in shell.config else None
-
-
 def _remove(items: list[Any], item: Any) -> None:
     if item in items:
         items.remove(item)
 
 
-def _unregister(events: Any, event: str, callback: Any) -> None:
-    if callback in events.callbacks[event]:
-        events.unregister(event, callback)
-
-
 def _is_in_cell() -> bool:
     """Return whether this is called by a cell, and not by a configuration that loads us before any."""
-    # IPython has no word for it.
     return any(frame.f_code.co_name == "run_code" for frame, _ in walk_stack(sys._getframe()))
 
 

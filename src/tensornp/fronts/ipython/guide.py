@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import shorten
@@ -17,7 +17,6 @@ from tensornp.fronts.ipython.arguments import as_usage_errors
 if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.render.layout.document import Document
-    from tensornp.render.layout.table import TableRow
 
 COMMANDS = (
     ("t", "the card of a tensor, or the table of a container, as the last line of a cell"),
@@ -67,33 +66,19 @@ class GuideMagics(Magics):
             display(displayed("%tensornp", self._guide), raw=True)
 
     def _guide(self) -> Document:
+        from tensornp.core.summary.options import DisplayOptions
+        from tensornp.core.values.stats.fast import MAX_NBYTES_PLAIN
         from tensornp.render.layout.document import Document, headline
         from tensornp.render.layout.table import Table, TableRow
 
-        commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
-        options = Table(("option", "now", "meaning"), tuple(self._options()))
-        return Document((headline(f"tensornp {version('tensornp')} · {_fast()}"), commands, options))
-
-    def _options(self) -> Iterator[TableRow]:
-        """Yield a row for each option: its value, its default if that differs, and its help, shortened."""
-        from tensornp.core.summary.options import DisplayOptions
-        from tensornp.render.layout.table import TableRow
-
+        rows = []
         for option in fields(DisplayOptions):
-            meaning = option.metadata["help"]
-            now = _with_default(getattr(self._display, option.name), option.default)
-            yield TableRow((option.name, now, shorten(meaning, MAX_HELP, placeholder=" …")), ("", "", meaning))
-
-
-def _fast() -> str:
-    """Return whether numba computes statistics of large tensors, without importing it."""
-    from tensornp.core.values.stats.fast import MAX_NBYTES_PLAIN
-
-    try:
-        return f"fast: numba {version('numba')}, for statistics of more than {MAX_NBYTES_PLAIN >> 20} MiB"
-    except PackageNotFoundError:
-        return "fast: numba is not installed"
-
-
-def _with_default(value: Any, default: Any) -> str:
-    return f"{value}" if value == default else f"{value} (default: {default})"
+            meaning, now = option.metadata["help"], getattr(self._display, option.name)
+            text = f"{now}" if now == option.default else f"{now} (default: {option.default})"
+            rows.append(TableRow((option.name, text, shorten(meaning, MAX_HELP, placeholder=" …")), ("", "", meaning)))
+        fast = "numba is not installed"
+        with suppress(PackageNotFoundError):
+            fast = f"numba {version('numba')}, for statistics of more than {MAX_NBYTES_PLAIN >> 20} MiB"
+        commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
+        options = Table(("option", "now", "meaning"), tuple(rows))
+        return Document((headline(f"tensornp {version('tensornp')} · fast: {fast}"), commands, options))

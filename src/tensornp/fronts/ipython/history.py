@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from traceback import walk_tb
 from types import FrameType
 from typing import Any
-
-_UNDERS = ("_", "__", "___")
 
 
 class ShellSession:
@@ -58,7 +58,7 @@ class History:
         value = namespace.get("_oh", {}).pop(number, None)
         if value is not None and namespace.get(f"_{number}") is value:
             self._shell.del_var(f"_{number}")
-        for under in _UNDERS:
+        for under in ("_", "__", "___"):
             if getattr(hook, under, None) is value:
                 setattr(hook, under, None)
         # A second table of the names that are IPython's own.
@@ -66,35 +66,21 @@ class History:
         hidden.update({name: "" for name, one in hidden.items() if one is value})
 
     def clear_last_traceback(self) -> None:
-        """Let go of what the functions of the last traceback hold; the traceback itself stays."""
+        """Let go of the locals of the last traceback; the traceback itself stays."""
         for frame in _frames_of_last_error():
-            _clear(frame)
+            # A generator or a function that waits is still running.
+            with suppress(RuntimeError):
+                frame.clear()
+                # Python 3.12 or older keeps a second dictionary of the locals, which this updates.
+                _ = frame.f_locals
 
 
-def _clear(frame: FrameType) -> None:
-    try:
-        frame.clear()
-    except RuntimeError:
-        # Still running: a generator, or a function that waits.
-        return
-    # Up to Python 3.12, a frame keeps a second dictionary of its locals, which asking for it brings up to date.
-    _ = frame.f_locals
-
-
-def _frames_of_last_error() -> Iterator[FrameType]:
-    """Yield each function frame of the last error and its causes once, without cells."""
-    waiting = [getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)]
-    seen: set[int] = set()
-    while waiting:
-        error = waiting.pop()
-        if not isinstance(error, BaseException) or id(error) in seen:
-            continue
-        seen.add(id(error))
-        at = error.__traceback__
-        while at is not None:
-            # A function that has caught one error and raised another stands in the tracebacks of both.
-            if at.tb_frame.f_code.co_flags & inspect.CO_OPTIMIZED and id(at.tb_frame) not in seen:
-                seen.add(id(at.tb_frame))
-                yield at.tb_frame
-            at = at.tb_next
-        waiting += [error.__cause__, error.__context__]
+def _frames_of_last_error() -> list[FrameType]:
+    """Return each function frame of the last error and its causes once, without cells."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    errors: list[BaseException] = []
+    while isinstance(error, BaseException) and error not in errors:
+        errors.append(error)
+        error = error.__cause__ or error.__context__
+    frames = (frame for one in errors for frame, _ in walk_tb(one.__traceback__))
+    return list({id(frame): frame for frame in frames if frame.f_code.co_flags & inspect.CO_OPTIMIZED}.values())

@@ -1,8 +1,4 @@
-"""The live parts of a shell.
-
-A toggle moves to the last shown card, and other parts stay with their cell. What is printed is noted, and made live
-after its cell; what the cell has left is closed when it runs again.
-"""
+"""The live parts of a shell: a toggle for the last card, and parts that stay."""
 
 from __future__ import annotations
 
@@ -48,10 +44,7 @@ Make = Callable[[], "LivePart | None"]
 
 
 class IsolatedOutput:
-    """The output of a live part in a front end that isolates outputs, as Colab and VS Code.
-
-    JupyterLab and Notebook need none: there the part docks into its static card.
-    """
+    """The output of a live part in a front end that isolates outputs, as Colab and VS Code."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -118,10 +111,7 @@ class Live:
         return f"tnp-{digest.hexdigest()}"
 
     def note(self, obj: Any, summary: Any, expression: str) -> str:
-        """Note what is printed of `obj`; return its anchor, empty if it stays static.
-
-        `expression` reaches it.
-        """
+        """Note what is printed of `obj`, which `expression` reaches; return its anchor."""
         kind = type(summary).__name__
         anchor = self.new_anchor() if kind in ("TensorSummary", "ModuleView", "FollowedPass") else ""
         if not anchor or not self.is_wanted:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -22,26 +21,13 @@ from tensornp.fronts.ipython.cell import compile_body, run
 from tensornp.fronts.ipython.names import check_identifier, check_name
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tensornp.core.convert.plan import ConversionPlan
-    from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.session.ledger import Ledger
 
 MAX_NOTED = 100
 """Tensors of one conversion that are remembered, so that a later change is told."""
 OPTIONS = {"tonumpy": "view,v share,s copy,c dtype,d= out,o= explain", "totensor": "out,o="}
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """The options of one line, and the resulting arguments of `to_numpy`."""
-
-    options: dict[str, str]
-    arguments: dict[str, Any]
-    is_quiet: bool
-    expression: str = ""
 
 
 @magics_class
@@ -79,18 +65,22 @@ class TensorMagics(Magics):
         """
         __tracebackhide__ = True
         options, rest = self._split(line, "tonumpy")
-        request = _Request(options, self._arguments(options), rest.endswith(";"))
+        arguments, is_quiet = self._arguments(options), rest.endswith(";")
         if cell is None:
             value = evaluated(self.shell, rest, local_ns, "%tonumpy [options] EXPR")
-            return self._tonumpy(value, replace(request, expression=rest.rstrip("; ")))
-        names = rest.removesuffix(";").split()
+            expression = rest.rstrip("; ")
+        else:
+            names = rest.removesuffix(";").split()
+            with as_usage_errors():
+                for name in names:
+                    check_identifier(name)
+            body = compile_body(self.shell, cell)
+            value = self._wanted(names, run(self.shell, body))
+            expression = names[0] if len(names) == 1 else body.expression
+            is_quiet = is_quiet or body.is_quiet
         with as_usage_errors():
-            for name in names:
-                check_identifier(name)
-        body = compile_body(self.shell, cell)
-        expression = names[0] if len(names) == 1 else body.expression
-        request = replace(request, is_quiet=request.is_quiet or body.is_quiet, expression=expression)
-        return self._tonumpy(self._wanted(names, run(self.shell, body)), request)
+            array = self._converted(value, options, arguments, expression, is_quiet=is_quiet)
+        return None if is_quiet else array
 
     @no_var_expand
     @needs_local_scope
@@ -113,9 +103,11 @@ class TensorMagics(Magics):
 
             t = %totensor a
         """
-        from tensornp.core.convert.to_tensor import holds_arrays, to_tensor
+        from tensornp.core.convert.to_tensor import holds_arrays, to_tensor, why_copied
         from tensornp.core.lowlevel.attributes import is_array
         from tensornp.core.tensor.containers import is_container
+        from tensornp.render.layout.document import displayed
+        from tensornp.render.tensor.receipt import way_back_document
 
         __tracebackhide__ = True
         options, rest = self._split(line, "totensor")
@@ -125,14 +117,11 @@ class TensorMagics(Magics):
                 raise UsageError(_nothing_in(value, "array", "torch.tensor(...)"))
             tensor = to_tensor(value)
             if is_array(value) and not rest.endswith(";"):
-                _show_way_back(value)
+                display(displayed("the receipt", lambda: way_back_document(why_copied(value), value.nbytes)), raw=True)
             return self._bound(options, tensor)
 
     def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
-        """Return the options of `line` and the rest of it.
-
-        A name that cannot be bound is refused before anything runs.
-        """
+        """Return the options of `line` and the rest of it; a name that cannot be bound is refused first."""
         options, rest = split_line(line, OPTIONS[magic])
         with as_usage_errors():
             if "out" in options:
@@ -150,24 +139,24 @@ class TensorMagics(Magics):
         limit = self._display.options.max_nbytes or None
         return {**mode_arguments(mode), "dtype": options.get("dtype"), "max_nbytes": limit}
 
-    def _tonumpy(self, value: Any, request: _Request) -> Any:
-        with as_usage_errors():
-            array = self._converted(value, request)
-        return None if request.is_quiet else array
-
-    def _converted(self, value: Any, request: _Request) -> Any:
+    def _converted(
+        self, value: Any, options: dict[str, str], arguments: dict[str, Any], expression: str, *, is_quiet: bool
+    ) -> Any:
         import torch
 
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import is_tensor
         from tensornp.core.lowlevel.modes import outside_modes
+        from tensornp.core.summary.card import looked_at
         from tensornp.core.tensor.containers import is_container
         from tensornp.core.tensor.dtypes import name_of
         from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
+        from tensornp.core.tensor.info import inspect
         from tensornp.core.tensor.map_leaves import map_leaves
         from tensornp.core.tensor.weight import is_weight
+        from tensornp.render.layout.document import bundle
+        from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
-        options, arguments = request.options, request.arguments
         if is_weight(value) and "explain" in options:
             raise UsageError("--explain takes a tensor or a container of them; a weight of an explorer has .plan()")
         receipts: list[ConversionPlan] = []
@@ -181,28 +170,25 @@ class TensorMagics(Magics):
 
         map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
         if is_tensor(value):
-            seen = self._seen(value)
+            # With the operations that saved it for backward.
+            seen = looked_at(value, inspect(value), self._ledger.surroundings_of)[0]
             receipts, dtype = [plan_from(seen, **arguments)], name_of(seen.dtype)
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:
-            print(_explained(value, receipts, request.expression))
+            print(_explained(value, receipts, expression))
             return None
         array = to_numpy(value, **arguments)
         with outside_modes():
             for tensor in tensors[:MAX_NOTED]:
                 self._ledger.note_conversion(tensor, array if tensor is value else None)
-        if receipts and not request.is_quiet:
-            expression = code_of_tensor(value, request.expression) if is_storage(value) else request.expression
-            _show_receipts(receipts, (expression, options.get("out", ""), dtype), is_one=not is_container(value))
+        if receipts and not is_quiet and is_container(value):
+            print(receipts_text(receipts))
+        elif receipts and not is_quiet:
+            code = code_of_tensor(value, expression) if is_storage(value) else expression
+            said = receipts[0], code, options.get("out", ""), dtype
+            display(bundle("the receipt", lambda: receipt_text(*said), lambda: receipt_html(*said)), raw=True)
         return self._bound(options, array)
-
-    def _seen(self, tensor: Any) -> TensorInfo:
-        """Return the metadata of `tensor`, including operations that saved it for backward."""
-        from tensornp.core.summary.card import looked_at
-        from tensornp.core.tensor.info import inspect
-
-        return looked_at(tensor, inspect(tensor), self._ledger.surroundings_of)[0]
 
     def _bound(self, options: dict[str, str], value: Any) -> Any:
         """Bind `value` if ``-o`` says so, which then shows nothing; else return it."""
@@ -212,10 +198,7 @@ class TensorMagics(Magics):
         return None
 
     def _wanted(self, names: list[str], last: Any) -> Any:
-        """Return the object that a finished cell is to convert.
-
-        The variables (one as it is, more as a dict), or its value.
-        """
+        """Return the variables of a finished cell (several as a dict), or its value."""
         namespace = self.shell.user_ns
         missing = [name for name in names if name not in namespace]
         if missing:
@@ -235,25 +218,6 @@ def _nothing_in(value: Any, wanted: str, cure: str) -> str:
     is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
     said = f"; {cure} converts numbers" if is_numbers and value else ""
     return f"there is no {wanted} in this {type(value).__name__}{said}"
-
-
-def _show_receipts(receipts: list[ConversionPlan], names: tuple[str, str, str], *, is_one: bool) -> None:
-    from tensornp.render.layout.document import bundle
-    from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
-
-    if not is_one:
-        print(receipts_text(receipts))
-        return
-    said = receipts[0], *names
-    display(bundle("the receipt", lambda: receipt_text(*said), lambda: receipt_html(*said)), raw=True)
-
-
-def _show_way_back(array: np.ndarray[Any, Any]) -> None:
-    from tensornp.core.convert.to_tensor import why_copied
-    from tensornp.render.layout.document import displayed
-    from tensornp.render.tensor.receipt import way_back_document
-
-    display(displayed("the receipt", lambda: way_back_document(why_copied(array), array.nbytes)), raw=True)
 
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:

@@ -150,9 +150,8 @@ class MemoryMagics(Magics):
         except TensornpError as error:
             raise UsageError(str(error)) from None
         self._follow()
-        first = "the first " if self._watch.is_partial(names) else ""
         noun = "tensor or array" if count == 1 else "tensors or arrays"
-        print(f"watching {', '.join(names)} ({first}{count:,} {noun}) after each cell")
+        print(f"watching {', '.join(names)} ({count:,} {noun}) after each cell")
         if self._watch.left_out:
             print(self._watch.left_out)
 

@@ -48,7 +48,6 @@ def likely(shell: Any, reached: str) -> Iterator[Any]:
 
     namespace = shell.user_ns
     if reached:
-        # Each move in the values asks, and a search among all objects takes longer than all else of a move.
         with suppress(Exception):
             yield look_up(reached, namespace)
     yield from list(namespace.values())

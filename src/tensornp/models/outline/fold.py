@@ -217,13 +217,3 @@ def _named(names: Sequence[str]) -> str:
 
 def num_keys(label: str) -> int:
     return _FOLDED.sub("", label).count(".") + 1
-
-
-def repeated_parts(tree: Sequence[Branch]) -> Iterator[tuple[str, Branch, list[WeightEntry]]]:
-    """Yield name, branch and weights of the outermost repeated parts, such as layers."""
-    for branch in tree:
-        if branch.count == 1:
-            for name, part, held in repeated_parts(branch.below):
-                yield f"{branch.label}.{name}", part, held
-        elif branch.below:
-            yield branch.label, branch, [entry for _, one, _ in _walk([branch]) for entry in one.entries]

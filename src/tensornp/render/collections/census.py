@@ -24,21 +24,18 @@ MAX_HOLDERS = 6
 
 
 def census_document(census: Census, max_rows: int = 0) -> Document:
-    """Return the table under its heading, in the columns that all of its rows need.
-
-    Up to `max_rows`, or all for 0.
-
-    Rows that differ in a number alone are one row.
-    """
+    """Return the table with up to `max_rows` rows, 0 for all; names that differ in a number are one row."""
     if not census.groups:
         return Document((headline("no tensor or array here"),))
     every, common = _table(census)
     folded = census.folded()
-    table = _in_columns(folded, every.headings)
     shown = folded.abridged(max_rows) if max_rows else folded
-    printed = replace(table, rows=_rows_of(shown, table, folded))
-    left_out = section("tensornp-left-out", (small_print(_left_out_text(shown)),))
-    return Document((headline(_heading(census, common)), printed, left_out))
+    left_out = ""
+    if shown.num_left_out:
+        cure = "name some (%tensors model.*), or let %config TensorDisplay.max_rows show more"
+        left_out = f"… {shown.num_left_out:,} more left out; {cure}"
+    below = section("tensornp-left-out", (small_print(left_out),))
+    return Document((headline(_heading(census, common)), only(_full_table(shown), every.headings), below))
 
 
 def census_rows(census: Census) -> tuple[str, list[str]]:
@@ -52,14 +49,6 @@ def census_rows(census: Census) -> tuple[str, list[str]]:
     ]
     html = rows_html(replace(table, rows=tuple(plain)), table, [{"bytes": row.nbytes} for row in every])
     return html, [row.cells[0] for row in plain]
-
-
-def _rows_of(shown: Census, table: Table, census: Census) -> tuple[TableRow, ...]:
-    """Return those rows of `table`, which has all of `census`, that are `shown`."""
-    rows = iter(table.rows)
-    groups = [[next(rows) for _ in group.rows] for group in census.groups]
-    pairs = zip(shown.groups, groups, strict=False)
-    return tuple(row for group, of_group in pairs for row in of_group[: len(group.rows)])
 
 
 def _heading(census: Census, common: tuple[str, ...]) -> str:
@@ -82,23 +71,9 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     return " · ".join([where, *totals, *whose, *said_once(told, is_whole=is_whole), *stopped])
 
 
-def _left_out_text(census: Census) -> str:
-    """Return the number of rows left out, and the option that shows them."""
-    if not census.num_left_out:
-        return ""
-    return (
-        f"… {census.num_left_out:,} more left out; name some (%tensors model.*), "
-        "or let %config TensorDisplay.max_rows show more"
-    )
-
-
 def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
     """Return the table, and what is the same in all of its rows."""
     return without_common(without_empty(_full_table(census), ALWAYS), COMMON)
-
-
-def _in_columns(census: Census, headings: tuple[str, ...]) -> Table:
-    return only(_full_table(census), headings)
 
 
 def _full_table(census: Census) -> Table:
@@ -115,22 +90,19 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     is_first = row is group.rows[0]
     # A small view may be all that is left of a large storage, and keeps the whole of it.
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
+    nbytes = format_nbytes(row.nbytes + row.nbytes_elsewhere)
+    nbytes += on_this_rank(format_nbytes(row.nbytes)) if row.nbytes_elsewhere else ""
     name = row.name if row.kind != "array" else f"{row.name} ({array_words(row.type_name)})"
     return (
         name if is_first else f"{_BELOW}{name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,
-        _nbytes_text(row) + whole,
+        nbytes + whole,
         row.shared_with,
         listed(group.kept_by, MAX_HOLDERS) if is_first else "",
         change_text(row.change) if row.change is not None else "",
     )
-
-
-def _nbytes_text(row: CensusRow) -> str:
-    here = format_nbytes(row.nbytes)
-    return format_nbytes(row.nbytes + row.nbytes_elsewhere) + on_this_rank(here) if row.nbytes_elsewhere else here
 
 
 def _titles(row: CensusRow) -> tuple[str, ...]:

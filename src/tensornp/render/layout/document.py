@@ -15,6 +15,7 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.render.layout.style import (
     ALARM_TEXT,
+    BADGES,
     BESIDE,
     CARD,
     HANGING,
@@ -22,7 +23,6 @@ from tensornp.render.layout.style import (
     SMALL_TEXT,
     WIDE,
     array_style,
-    badge_style,
 )
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
@@ -48,21 +48,19 @@ _PAGE = """<!DOCTYPE html>
 
 
 def wrapped(text: str) -> str:
-    """Return small print in lines that a terminal has room for; as it is where the text goes elsewhere."""
+    """Return small print in lines that fit into the terminal; unchanged if the text goes elsewhere."""
     try:
         columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     except Exception:
         # A stand-in for stdout may be closed, or know nothing of terminals.
         columns = 0
-    lines = text.split("\n")
-    return "\n".join(_fit(line, columns) if len(line) > columns >= _MIN_COLUMNS else line for line in lines)
-
-
-def _fit(line: str, columns: int) -> str:
-    wrapper = textwrap.TextWrapper(columns, subsequent_indent="    ", replace_whitespace=False)
+    if columns < _MIN_COLUMNS:
+        return text
     # A longer word is a name, or code.
-    wrapper.break_long_words = wrapper.break_on_hyphens = False
-    return wrapper.fill(line)
+    wrapper = textwrap.TextWrapper(
+        columns, subsequent_indent="    ", replace_whitespace=False, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(wrapper.fill(line) if len(line) > columns else line for line in text.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +123,7 @@ class Document:
 
     @never_compiled
     def html(self, anchor: str = "") -> str:
-        """Return it as static HTML.
-
-        `anchor` is the class by which a live view finds it.
-        """
+        """Return it as static HTML; `anchor` is a class for its live part."""
         classes = escape(" ".join(filter(None, ["tensornp", anchor])))
         return f'<div class="{classes}" dir="ltr" style="{self.style}">{_html(self.parts)}</div>'
 
@@ -147,7 +142,7 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
     """Return two names, each with what is said beside it, and the verdict over both."""
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
-    badge = f'<span style="{badge_style("plain")}">{escape(verdict)}</span>'
+    badge = f'<span style="{BADGES["plain"]}">{escape(verdict)}</span>'
     return Part(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
 
 
@@ -162,16 +157,13 @@ def unshown_document(record: Unshown) -> Document:
 
 
 def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:
-    """Return a document by MIME type, as `bundle` does; it is put together once."""
+    """Return a document by MIME type, as `bundle` does."""
     made = cache(make)
     return bundle(what, lambda: made().text(), lambda: made().html(anchor))
 
 
 def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[str, str]:
-    """Return the texts of two functions by MIME type.
-
-    They may raise. Where no text can be made, `what` it is stands.
-    """
+    """Return the texts of two functions by MIME type; if one raises, `what` it is stands there."""
     said = first_that_works(f"the text of {what}", text, lambda reason: f"{what} (not shown: {reason})")
     return {
         "text/plain": said,
@@ -180,10 +172,7 @@ def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[
 
 
 def preformatted(text: str, anchor: str = "") -> str:
-    """Return text as static HTML.
-
-    `anchor` is the class by which a live toggle finds a card.
-    """
+    """Return text as static HTML; `anchor` is a class for its live part."""
     pre = f'<pre style="{array_style()}">{escape(text)}</pre>'
     return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{pre}</div>'
 

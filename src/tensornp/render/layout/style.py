@@ -15,6 +15,8 @@ _BADGE = (
     # Paper keeps the grounds that tell them apart.
     "print-color-adjust:exact;{}"
 )
+BADGES = {tone: _BADGE.format(style) for tone, style in _TONES.items()}
+"""The style of a badge of each tone."""
 CARD = "padding:1px 0;line-height:1.55"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
 HEAD_BADGES = "min-width:44%"
@@ -74,11 +76,6 @@ NAMES = (
     "</style>"
 )
 """Names stay in view while the other columns are scrolled; without it, long names still break."""
-
-
-def badge_style(tone: Tone) -> str:
-    """Return the style of a badge of one tone."""
-    return _BADGE.format(_TONES[tone])
 
 
 def array_style(max_height: int = 0) -> str:

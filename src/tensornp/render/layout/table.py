@@ -45,24 +45,10 @@ def html_of(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row.
+    """One row: a cell for each heading, or one across all columns.
 
-    Attributes
-    ----------
-    cells : tuple of str
-        As many as the table has headings; or one, which stands across all columns.
-    titles : tuple of str
-        The sentences behind the cells, empty where there is none.
-    begins_group : bool
-        Whether a line divides it from the row above.
-    has_facts : bool
-        Whether it is of a tensor or an array; what is equal in all of those need not be said in each.
-    alarm : str
-        The words of an alarm behind the first cell.
-    level : int
-        How far the first cell is indented, in a tree.
-    is_quiet : bool
-        Whether it is paler than the others.
+    `titles` are sentences behind the cells, and `alarm` stands behind the first one, which is indented by `level`.
+    Rows without facts (`has_facts`) do not count as different from the others.
     """
 
     cells: tuple[str, ...]
@@ -72,12 +58,6 @@ class TableRow:
     alarm: str = ""
     level: int = 0
     is_quiet: bool = False
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """The cells as text, the first indented and with the alarm."""
-        alarm = f" · {self.alarm}" if self.alarm else ""
-        return (f"{_INDENT * self.level}{self.cells[0]}{alarm}", *self.cells[1:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,27 +136,26 @@ def table_text(table: Table) -> str:
     """Return the table as lines of text, its columns aligned; nothing without rows."""
     if not table.rows:
         return ""
-    lines = [table.headings, *(row.said for row in table.rows)]
+    lines = [table.headings]
+    for row in table.rows:
+        alarm = f" · {row.alarm}" if row.alarm else ""
+        lines.append((f"{_INDENT * row.level}{row.cells[0]}{alarm}", *row.cells[1:]))
     columns = zip(*(cells for cells in lines if len(cells) == len(table.headings)), strict=True)
     widths = [max(map(_width, column)) for column in columns]
-    to_right = [heading in RIGHT for heading in table.headings]
-    return "\n".join(_aligned(cells, widths, to_right) if len(cells) == len(widths) else cells[0] for cells in lines)
 
-
-def _aligned(cells: tuple[str, ...], widths: list[int], to_right: list[bool]) -> str:
-    padded = []
-    for cell, width, is_right in zip(cells, widths, to_right, strict=True):
+    def padded(heading: str, cell: str, width: int) -> str:
         space = " " * (width - _width(cell))
-        padded.append(space + cell if is_right else cell + space)
-    return "  ".join(padded).rstrip()
+        return space + cell if heading in RIGHT else cell + space
+
+    return "\n".join(
+        "  ".join(map(padded, table.headings, cells, widths)).rstrip() if len(cells) == len(widths) else cells[0]
+        for cells in lines
+    )
 
 
 def _width(text: str) -> int:
-    """Return the width of a text in columns of a terminal.
-
-    Chinese characters take two, combining ones none.
-    """
-    # Before the first combining character, all of them take one.
+    """Return the width of a text in columns of a terminal; some characters take 0 or 2."""
+    # Characters before the first combining one take one column.
     if max(text, default="") < "\u0300":
         return len(text)
     from wcwidth import wcswidth

@@ -13,8 +13,8 @@ from tensornp.models.entries.entry import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import number_told
-from tensornp.models.outline.columns import Column, columns, shares_of
-from tensornp.models.outline.fold import Branch, Row, repeated_parts, rows_of, tree_of, with_modules
+from tensornp.models.outline.columns import Column, columns
+from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said_once, without_common, without_empty
@@ -47,27 +47,18 @@ def weights_document(
     max_rows: int | None = MAX_ROWS,
     order: Column | None = None,
 ) -> Document:
-    """Return the totals, a table and the problems under it.
+    """Return the totals, a table and the problems under it; a live tree replaces the table.
 
-    A live tree takes the place of the table.
-
-    `alarms` say by the name of a weight what of its values gives cause for alarm, where these are known, and `said` is
-    what stands over the table then; the tree says both itself. `order` is the column by which the rows are sorted.
+    `alarms` are texts on non-finite values by the name of a weight, and `said` stands above the table. `order` sorts.
     """
-    tree, weights = tree_of(explorer.values()), list(explorer.values())
-    rows = rows_of(tree_of(with_modules(weights, explorer.classes)) if order is None else tree)
+    weights = list(explorer.values())
+    rows = rows_of(tree_of(with_modules(weights, explorer.classes) if order is None else weights))
     if order is not None:
         rows = order.sorted(rows, lambda row: row.entries[0])
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows, classes=explorer.classes)
-    static = section("tensornp-static", (*said, small_print(*_layers(explorer, tree)), table, small_print(rest)))
-    return Document(
-        (
-            headline(_heading(explorer, common)),
-            *_loud(explorer),
-            static,
-            small_print(*_nothing(rows), *_problems(explorer), *_metadata(explorer)),
-        )
-    )
+    static = section("tensornp-static", (*said, table, small_print(rest)))
+    below = small_print(*_nothing(rows), *_problems(explorer), *_metadata(explorer))
+    return Document((headline(_heading(explorer, common)), *_loud(explorer), static, below))
 
 
 def _loud(explorer: WeightsExplorer) -> list[Part]:
@@ -139,28 +130,6 @@ def table_of(
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
 
 
-def _layers(explorer: WeightsExplorer, tree: Sequence[Branch]) -> list[str]:
-    """Return the sizes of one layer of each repeated kind, largest first.
-
-    The rows tell it of single weights.
-    """
-    every = list(explorer.values())
-    elsewhere = not_counted(every)
-    # States of optimizers are no part of a model.
-    has_weights = any(one.kind != "state" for one in every)
-    counted_here = (one for one in every if one.name not in elsewhere and not (has_weights and one.kind == "state"))
-    own = {one.name: one.numel for one in counted_here}
-    whole = max(sum(own.values()), 1)
-    found = [
-        (sum(one.numel for one in held), sum(own.get(one.name, 0) for one in held) / whole, branch.count, pattern)
-        for pattern, branch, held in repeated_parts(tree)
-        if elsewhere.isdisjoint(one.name for one in held)
-    ]
-    found.sort(key=lambda one: -one[0] / one[2])
-    said = ((cut(name, MAX_SHOWN), shares_of(numel, part, count)) for numel, part, count, name in found[:MAX_NAMED])
-    return [", ".join(filter(None, (f"{name}: {one['elements']} elements", one["share"]))) for name, one in said]
-
-
 def _nothing(rows: list[Row]) -> list[str]:
     left_out = [row for row in rows if row.entries and row.entries[0]._is_nothing]
     num = sum(len(row.entries) for row in left_out)
@@ -209,11 +178,9 @@ def _value(value: object) -> str:
     """Return a value in a few words; a long one is cut before it is written."""
     if isinstance(value, (dict, list)):
         return counted(len(value), "item")
-    if isinstance(value, bytes):
-        return cut(repr(value[: _MAX_VALUE + 1]), _MAX_VALUE)
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return f"<int of {value.bit_length():,} bits>"
-    return cut(value if isinstance(value, str) else str(value), _MAX_VALUE)
+    return cut(str(value[: _MAX_VALUE + 1] if isinstance(value, (str, bytes)) else value), _MAX_VALUE)
 
 
 def totals_document(totals: Totals) -> Document:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +35,8 @@ class Place:
     height: int
 
 
-def sizes_of(picture: Picture, size: int | None) -> tuple[list[tuple[int, int]], list[str]]:
-    """Return the height and the width of each picture on the page, and what is to be said of that."""
+def sizes_of(picture: Picture, size: Any) -> tuple[list[tuple[int, int]], list[str]]:
+    """Return the height and the width of each picture on the page, and a note if they are reduced."""
     own = [tile.pixels.shape[:2] for tile in picture.tiles]
     largest = max(height for height, _ in own), max(width for _, width in own)
     if size is None:
@@ -45,22 +44,11 @@ def sizes_of(picture: Picture, size: int | None) -> tuple[list[tuple[int, int]],
         times = min(magnification(both)) if len(own) == 1 else _GRID_SIDE // max(both)
         times = max(1, min(MAX_MAGNIFICATION, times))
         return [(height * times, width * times) for height, width in own], []
-    side = _side(size, len(own))
-    shown = [(max(1, round(h * side / max(h, w))), max(1, round(w * side / max(h, w)))) for h, w in own]
-    return shown, [f"reduced to {side} pixels"] if side < max(largest) else []
-
-
-def _side(size: Any, count: int) -> int:
-    try:
-        side = operator.index(size)
-    except TypeError:
-        side = 0
-    most = min(2048, int((_MAX_PAGE / count) ** 0.5))
-    if not 1 <= side <= most:
-        raise BadRequestError(
-            f"size={quoted(size)} is none for {count} pictures; pass an integer from 1 to {most:,}, pixels"
-        )
-    return side
+    most = min(2048, int((_MAX_PAGE / len(own)) ** 0.5))
+    if not (hasattr(size, "__index__") and 1 <= size <= most):
+        raise BadRequestError(f"size must be an integer from 1 to {most:,} for {len(own)} pictures, got {quoted(size)}")
+    shown = [(max(1, round(h * size / max(h, w))), max(1, round(w * size / max(h, w)))) for h, w in own]
+    return shown, [f"reduced to {size} pixels"] if size < max(largest) else []
 
 
 def laid_out(picture: Picture, sizes: Sequence[tuple[int, int]]) -> tuple[Pixels, tuple[Place, ...]]:

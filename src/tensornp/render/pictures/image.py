@@ -1,7 +1,4 @@
-"""A tensor as a picture.
-
-An object that shows anywhere, with what was done to the values said under it.
-"""
+"""A tensor as a picture, with a caption on the changes of its values."""
 
 from __future__ import annotations
 
@@ -72,13 +69,8 @@ class Image:
             )
         return self._pictures
 
-    @property
-    def alt(self) -> str:
-        """The alternative text."""
-        return "picture"
-
     def _repr_html_(self) -> str:
-        shown = img_html(self.png, self.alt, *self.size)
+        shown = img_html(self.png, "picture", *self.size)
         return f'<div class="tensornp" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:

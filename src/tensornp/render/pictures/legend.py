@@ -20,18 +20,24 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
-    """Return the legend of a heat map in one line.
-
-    The scale, what lies beyond it, what a pixel covers.
-    """
+    """Return the legend of a heat map in one line: the scale, values beyond it, the elements of a pixel."""
     of = "modulus: " if heatmap.is_modulus else ""
-    return " · ".join([of + _scale(heatmap, limits), *_beyond(limits), *_marks(heatmap), cover_text(heatmap)])
+    over = NAMES["above" if limits.centre is not None else "over"]
+    beyond = ((limits.num_below, "below", NAMES["below"]), (limits.num_above, "above", over))
+    said = [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in beyond if count]
+    for flag, word, name in ((NAN, "NaN", "nan"), (POSINF, "+Inf", "posinf"), (NEGINF, "−Inf", "neginf")):
+        said += [f"{counted(count, 'pixel')} with {word} ({NAMES[name]})"] if (count := heatmap.count(flag)) else []
+    said += ["nothing was read where it is clear"] if heatmap.count(NOTHING) and not heatmap.is_tiled else []
+    cover = "a pixel is an element"
+    if heatmap.elements_per_pixel > 1:
+        rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
+        cover = f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
+    return " · ".join([of + _scale(heatmap, limits), *said, cover])
 
 
-def heatmap_alt(heatmap: Heatmap, limits: Limits, caption: str = "") -> str:
+def heatmap_alt(heatmap: Heatmap, limits: Limits) -> str:
     """Return the text that stands for the picture of a heat map."""
-    named = f", {caption}" if caption else ""
-    return f"{captioned_alt(heatmap)}{named}: {legend_text(heatmap, limits)}"
+    return f"{captioned_alt(heatmap)}: {legend_text(heatmap, limits)}"
 
 
 def captioned_alt(heatmap: Heatmap) -> str:
@@ -53,34 +59,8 @@ def _scale(heatmap: Heatmap, limits: Limits) -> str:
     return f"{NAMES['low']} {low} · {NAMES['centre']} {centre} · {NAMES['high']} {high}"
 
 
-def _beyond(limits: Limits) -> list[str]:
-    over = NAMES["above" if limits.centre is not None else "over"]
-    said = ((limits.num_below, "below", NAMES["below"]), (limits.num_above, "above", over))
-    return [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in said if count]
-
-
-def _marks(heatmap: Heatmap) -> list[str]:
-    said = ((NAN, "NaN", "nan"), (POSINF, "+Inf", "posinf"), (NEGINF, "−Inf", "neginf"))
-    found = [(heatmap.count(flag), word, NAMES[name]) for flag, word, name in said]
-    marks = [f"{counted(count, 'pixel')} with {word} ({colour})" for count, word, colour in found if count]
-    return marks + (["nothing was read where it is clear"] if heatmap.count(NOTHING) and not heatmap.is_tiled else [])
-
-
-def cover_text(heatmap: Heatmap) -> str:
-    """Return the number of elements behind a pixel in words."""
-    if heatmap.elements_per_pixel <= 1:
-        return "a pixel is an element"
-    rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
-    return f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
-
-
 def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
-    """Return a bar of one to eight eighths for each count, a space for none.
-
-    Empty where `encoding` has no bars.
-
-    The tallest bar is the greatest count; whatever is more than none is seen beside it.
-    """
+    """Return a bar for each count, a space for none; nothing if `encoding` has no bars."""
     try:
         _BLOCKS.encode(encoding)
     except (UnicodeEncodeError, LookupError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,8 @@ import numpy as np
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.pictures.heatmap import Heatmap, Limits, limits
-from tensornp.core.values.pictures.planes import plane_map
+from tensornp.core.values.pictures.heatmap import Heatmap, Limits
+from tensornp.core.values.pictures.planes import PlaneMap, plane_map
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
@@ -79,47 +78,24 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
             raise
         picture = None
     # A name may have dollars; the caller of a title may mean mathematics.
-    heading, is_math = title or str(described(x)), bool(title)
-    if picture is None:
-        return figure_of(stats, title=heading, is_math=is_math)
-    return figure_of(
-        stats, picture.heatmap, heading, is_math=is_math, colours=picture.limits, heatmap_title=picture.tiles.title
-    )
+    return figure_of(stats, picture, title or str(described(x)), is_math=bool(title))
 
 
 @np.errstate(all="ignore")
-def figure_of(
-    stats: TensorStats | None,
-    heatmap: Heatmap | None = None,
-    title: str = "",
-    *,
-    is_math: bool = True,
-    colours: Limits | None = None,
-    dimensions: Sequence[str] = ("row", "column"),
-    caption: str = "",
-    heatmap_title: str = "",
-) -> Figure:
-    """Return a figure with a histogram, a heat map, or both side by side.
-
-    `colours` are the limits of the colours, None for robust ones. `dimensions` are the names of the axes of the heat
-    map, rows first. `is_math` sets text between dollars in the title as mathematics.
-    """
-    counts = stats.histogram if stats is not None else None
-    num_parts = (counts is not None) + (heatmap is not None)
+def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = "", *, is_math: bool = True) -> Figure:
+    """Return a figure with a histogram and a heat map; `is_math` sets text between dollars as mathematics."""
+    counts, notes = stats.histogram, []
+    num_parts = (counts is not None) + (picture is not None)
     figure: Figure = _figure_class()(figsize=(4.8 * max(1, num_parts), 3.8), layout="constrained")
-    notes = [caption] if caption else []
-    if counts is not None and stats is not None:
-        axes = figure.add_subplot(1, num_parts, 1)
-        _draw_histogram(axes, counts, _name_of_values(stats.real is not None))
+    if counts is not None:
+        _draw_histogram(figure.add_subplot(1, num_parts, 1), counts, _name_of_values(stats.real is not None))
         notes.append(_histogram_note(stats))
-    if heatmap is not None:
-        colours = colours or limits(heatmap)
+    if picture is not None:
         axes = figure.add_subplot(1, num_parts, num_parts)
-        _draw_heatmap(axes, heatmap, colours, dimensions)
-        axes.set_title(heatmap_title, fontsize="medium")
-        notes.append(legend_text(heatmap, colours))
-    if title:
-        figure.suptitle(title, parse_math=is_math)
+        _draw_heatmap(axes, picture.heatmap, picture.limits)
+        axes.set_title(picture.tiles.title, fontsize="medium")
+        notes.append(legend_text(picture.heatmap, picture.limits))
+    figure.suptitle(title, parse_math=is_math)
     if notes:
         figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
     return figure
@@ -172,7 +148,7 @@ def _draw_histogram(axes: Axes, histogram: Histogram, name: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Sequence[str]) -> None:
+def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
@@ -183,7 +159,7 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits, dimensions: Seq
     height, width = (pixels.shape[dim] * (1 if heatmap.is_tiled else heatmap.cell[dim]) for dim in (0, 1))
     if pixels.size:
         axes.imshow(pixels, aspect="auto", interpolation="nearest", extent=(-0.5, width - 0.5, height - 0.5, -0.5))
-    axes.set(xlabel=dimensions[1], ylabel=dimensions[0])
+    axes.set(xlabel="column", ylabel="row")
     axes.set(xlim=(-0.5, max(1, columns) - 0.5), ylim=(max(1, rows) - 0.5, -0.5))
     if colours.low < colours.high:
         is_signed = colours.centre is not None

@@ -27,11 +27,7 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> bytes:
-    """Return the density over the axis of values, on a base line, as a PNG of about 160 bytes.
-
-    Each column is as high as the mean density in its interval of values, and the densest one as high as the picture;
-    one in which anything was counted is seen.
-    """
+    """Return the density over the axis of values, on a base line, as a PNG of about 160 bytes."""
     cells = histogram.cells(width)
     picture = np.zeros((height, width), np.uint8)
     picture[-1] = 1
@@ -42,12 +38,9 @@ def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> by
 
 
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
-    """Return a heat map in colours between `limits`, as a PNG.
+    """Return a heat map in colours between `limits`, as a PNG of `size_of` the heat map.
 
-    Its size on the page is `size_of` the heat map.
-
-    Small ones are drawn with several pixels for each of theirs, in which NaN and infinities have a pattern besides
-    their colour: a checkerboard, stripes that rise for +Inf and fall for −Inf. Clear is where nothing was read.
+    In magnified ones, NaN has a checkerboard, and infinities have stripes. Unread elements are transparent.
     """
     tall, wide = magnification(heatmap.flags.shape)
     steps = np.repeat(np.repeat(steps_of(heatmap, limits), tall, axis=0), wide, axis=1)
@@ -115,10 +108,7 @@ def pil_image(pixels: Pixels) -> Any:
 
 
 def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return ASCII as pixels, in the one font that is the same everywhere.
-
-    The letters that come with Pillow.
-    """
+    """Return ASCII as pixels, in Pillow's own font."""
     from PIL import ImageFont
 
     # Since Pillow 10.1, the other name stands for outlines, which depend on how it was built.
@@ -128,10 +118,7 @@ def letters(text: str) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
-    """Return a palette PNG; the first colour is transparent.
-
-    Without Pillow, which takes long to import, and longer to draw so little.
-    """
+    """Return a palette PNG whose first colour is transparent, without the slow import of Pillow."""
     steps = steps if steps.size else np.zeros((1, 1), np.uint8)
     height, width = steps.shape
     depth, rows = (1, np.packbits(steps, axis=1)) if len(colours) == 2 else (8, steps)
@@ -154,13 +141,7 @@ def data_uri(png: bytes) -> str:
 
 
 def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "") -> str:
-    """Return a PNG as HTML, `alt` and `title` escaped.
-
-    Without its style, which a sanitizer may drop, the edges are smooth.
-
-    The size on the page is to be in the PNG's own proportion, since a narrow page makes it smaller: what it would cut
-    off nobody would miss, where a scroll bar is hidden until it is touched.
-    """
+    """Return a PNG as HTML, `alt` and `title` escaped; a narrow page makes it smaller."""
     titled = f' title="{escape(title)}"' if title else ""
     return (
         f'<img src="{data_uri(png)}" alt="{escape(alt)}"{titled} width="{width_px}" height="{height_px}" '

@@ -1,7 +1,4 @@
-"""The figures of a tensor in one line, with a small histogram.
-
-As text in block characters, on a page as a picture.
-"""
+"""The figures of a tensor in one line, with a histogram in block characters or as a picture."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import math
 import sys
 from collections.abc import Iterator
 from html import escape
-from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -38,10 +34,7 @@ def number_text(value: float | int) -> str:
 
 @never_compiled
 def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
-    """Return the line, with a histogram where the output can encode one.
-
-    Empty where there is nothing to say.
-    """
+    """Return the line, with a histogram where the output can encode one."""
     said = " · ".join(_words(stats, info))
     bars = "" if _is_bool(info) else sparkline_of(stats).rstrip()
     return "  ".join(filter(None, [said, bars]))
@@ -51,36 +44,20 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
 def stats_line_html(
     stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True, is_told: bool = False
 ) -> str:
-    """Return the line as static HTML, with its sentence unless that `is_told` elsewhere.
-
-    Empty if nothing is to say.
-    """
-    line = stats_line(stats, info, has_picture=has_picture)
-    if not line.words:
+    """Return the line as static HTML, with its sentence unless that `is_told` elsewhere."""
+    words = list(_words(stats, info))
+    if not words:
         return ""
-    image = img_html(line.png, line.alt, WIDTH, HEIGHT) + "&nbsp; " if line.png else ""
-    said = escape(" · ".join(line.words))
-    title = "" if is_told else f' title="{escape(line.title)}"'
-    return f'<span{title} style="{FIGURES}">{image}{said}</span>'
+    histogram, image = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None, ""
+    if histogram is not None and len(histogram.counts) > 1:
+        image = histogram_img(histogram) + "&nbsp; "
+    title = "" if is_told else f' title="{escape(figures_sentence(stats))}"'
+    return f'<span{title} style="{FIGURES}">{image}{escape(" · ".join(words))}</span>'
 
 
-class StatsLine(NamedTuple):
-    """The line as plain data: figures, the sentence behind them, a picture."""
-
-    words: list[str]
-    title: str
-    png: bytes
-    alt: str
-
-
-def stats_line(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> StatsLine:
-    """Return the histogram and the texts of the line."""
-    histogram = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
-    if histogram is None or len(histogram.counts) < 2:
-        png, alt = b"", ""
-    else:
-        png, alt = histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram)
-    return StatsLine(list(_words(stats, info)), figures_sentence(stats), png, alt)
+def histogram_img(histogram: Histogram) -> str:
+    """Return the small picture of a histogram."""
+    return img_html(histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT)
 
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
@@ -91,32 +68,24 @@ def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
 
 
 def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
-    """Yield the figures in a few words each, and what they are of where that is not the whole.
-
-    Alarming values have a badge instead.
-    """
-    yield from _figures(stats, info)
+    """Yield the figures in a few words each, and their scope; alarming values have a badge instead."""
+    of = "modulus: " if stats.real is not None else ""
+    if stats.min is None:
+        pass
+    elif _is_bool(info):
+        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
+    elif stats.min == stats.max:
+        yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
+    else:
+        yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
+        yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
+        if stats.zeros:
+            yield counted(stats.zeros, "zero")
     yield from (one.text for one in not_finite(stats) if not one.is_alarm)
     if stats.scope != ALL:
         yield stats.scope
     if stats.distribution is not None and stats.distribution.one_in > 1:
         yield f"histogram {stats.distribution.scope}"
-
-
-def _figures(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
-    if stats.min is None:
-        return
-    if _is_bool(info):
-        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
-        return
-    of = "modulus: " if stats.real is not None else ""
-    if stats.min == stats.max:
-        yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
-        return
-    yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
-    yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
-    if stats.zeros:
-        yield counted(stats.zeros, "zero")
 
 
 def _is_bool(info: TensorInfo | None) -> bool:
@@ -141,7 +110,7 @@ def told_histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
 
 
 def _num_told(stats: TensorStats, count: int, most: int) -> int:
-    """Return in how many bins so many numbers are told: of few numbers, many bins would show each one."""
+    """Return the number of bins: with few numbers, many bins would show each one."""
     if isinstance(stats.min, int) and stats.max - stats.min < most:
         # Each integer has a bin of its own, where fewer bins would hold one or two.
         return most

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from html import escape
 from typing import NamedTuple
 
 from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.layout.document import Document, small_print
+from tensornp.render.layout.style import CODE, SMALL
 from tensornp.render.layout.table import Table, TableRow, without_empty
 
 MAX_NAMES = 6
@@ -26,44 +27,28 @@ _GROUPS = (
 )
 
 
-class MemoryName(NamedTuple):
-    """One name in a line: the expression, what is said beside it, and the sentence behind it."""
+class MemoryLine(NamedTuple):
+    """A line as text and as HTML."""
 
-    name: str
-    beside: str
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryLine:
-    """One line: its words, the names, and what follows them."""
-
-    words: str
-    names: tuple[MemoryName, ...]
-    rest: str = ""
-
-    @property
-    def text(self) -> str:
-        """The line as plain text."""
-        return f"{self.words} {', '.join(item.name + item.beside for item in self.names)}{self.rest}".strip()
+    text: str
+    html: str
 
 
-def memory_lines(around: Surroundings) -> tuple[MemoryLine, ...]:
+def memory_lines(around: Surroundings) -> list[MemoryLine]:
     """Return the lines on other tensors in the same memory, the closest relation first."""
-    lines = _lines([alias for alias in around.aliases if _is_news(alias)])
-    lines += [MemoryLine(f".grad: {line.words}", line.names, line.rest) for line in _lines(around.grad_aliases)]
-    lines += [MemoryLine(text, ()) for text in (around.left_out,) if text]
-    return tuple(lines)
+    lines = [*_lines([alias for alias in around.aliases if _is_news(alias)]), *_lines(around.grad_aliases, ".grad: ")]
+    return [*lines, *([plain_line(around.left_out)] if around.left_out else [])]
+
+
+def plain_line(text: str) -> MemoryLine:
+    """Return a line without a name."""
+    return MemoryLine(text, f'<div style="{SMALL}">{escape(text)}</div>')
 
 
 def folded_lines(around: Surroundings) -> list[str]:
-    """Return the lines behind the fold.
-
-    Other names, IPython's history, how far the search came.
-    """
+    """Return the lines behind the fold: other names, IPython's history, the extent of the search."""
     folded = [alias for alias in around.aliases if not _is_news(alias) and alias.name != around.name]
-    lines = [line.text for line in _lines(folded)]
-    return lines + ([stopped_text(around)] if around.stopped else [])
+    return [line.text for line in _lines(folded)] + ([stopped_text(around)] if around.stopped else [])
 
 
 def _is_news(alias: Alias) -> bool:
@@ -76,25 +61,33 @@ def stopped_text(around: Surroundings) -> str:
     return f"{around.stopped}; tnp.aliases(t) searches longer" if around.stopped else ""
 
 
-def _lines(aliases: Sequence[Alias]) -> list[MemoryLine]:
+def _lines(aliases: Sequence[Alias], before: str = "") -> list[MemoryLine]:
     lines: list[MemoryLine] = []
     for words, relations in _GROUPS if aliases else ():
         group = [alias for alias in aliases if alias.relation in relations]
         if group:
             left_out = len(group) - MAX_NAMES
             rest = f" and {left_out:,} more" if left_out > 0 else ""
-            lines.append(MemoryLine(words, tuple(map(_named, group[:MAX_NAMES])), rest))
+            pairs = list(map(_named, group[:MAX_NAMES]))
+            texts, html = (", ".join(some) for some in zip(*pairs, strict=True))
+            line = f'<div style="{SMALL}">{before}{words} {html}{rest}</div>'
+            lines.append(MemoryLine(f"{before}{words} {texts}{rest}", line))
     return lines
+
+
+def _named(alias: Alias) -> tuple[str, str]:
+    """Return a name as text, and as HTML with a sentence behind it."""
+    beside = f" ({_what(alias)})" if alias.kind == "array" else ""
+    where, note = _where(alias), f"; {alias.note}" if alias.note else ""
+    title = f"{alias.kind}: {alias.relation}{f', bytes {where}' if where else ''}{note}"
+    name = f'<code style="{CODE}">{escape(alias.name)}</code>{escape(beside)}'
+    return alias.name + beside, f'<span title="{escape(title)}">{name}</span>'
 
 
 def aliases_document(aliases: Aliases) -> Document:
     """Return a table of the aliases, the closest first, and the extent of the search."""
-    return Document((_table(aliases), small_print(aliases.remark)))
-
-
-def _table(aliases: Aliases) -> Table:
     rows = (TableRow((alias.name, _what(alias), alias.relation, _where(alias), alias.note)) for alias in aliases)
-    return without_empty(Table(HEADINGS, tuple(rows)), ALWAYS)
+    return Document((without_empty(Table(HEADINGS, tuple(rows)), ALWAYS), small_print(aliases.remark)))
 
 
 def _what(alias: Alias) -> str:
@@ -108,10 +101,3 @@ def array_words(type_name: str) -> str:
 
 def _where(alias: Alias) -> str:
     return f"{alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""
-
-
-def _named(alias: Alias) -> MemoryName:
-    where = f", bytes {_where(alias)}" if alias.byte_range else ""
-    note = f"; {alias.note}" if alias.note else ""
-    beside = f" ({_what(alias)})" if alias.kind == "array" else ""
-    return MemoryName(alias.name, beside, f"{alias.kind}: {alias.relation}{where}{note}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import escape
 
 from tensornp.core.lowlevel.text import counted
@@ -20,28 +19,12 @@ MAX_UNSCROLLED = 200
 _NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan", "inf"))
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedText:
-    """Lines that are seen, the last of them paler where there are more.
-
-    Those behind the fold, and what it says.
-    """
-
-    shown: tuple[str, ...]
-    paler: tuple[str, ...] = ()
-    folded: tuple[str, ...] = ()
-    more: str = ""
-
-
-def folded_text(text: str, max_height: int) -> FoldedText:
-    """Return a text with what is past so many lines folded, unless that is too little; nothing for 0."""
-    lines = tuple(text.split("\n"))
-    hidden = lines[max_height:] if max_height else ()
+def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
+    """Return the visible lines, those behind a fold after `max_height` lines, and their number in words."""
+    lines = text.split("\n")
+    hidden = lines[max_height:] if max_height else []
     num_more = sum([bool(line.strip()) for line in hidden])
-    if num_more < MIN_FOLDED:
-        return FoldedText(lines)
-    num_plain = max(max_height - len(PALER), 0)
-    return FoldedText(lines[:num_plain], lines[num_plain:max_height], hidden, counted(num_more, "more line"))
+    return (lines, [], "") if num_more < MIN_FOLDED else (lines[:max_height], hidden, counted(num_more, "more line"))
 
 
 def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
@@ -49,28 +32,30 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
 
     In a row of badges it has no margin; of a mask, infinities are not marked.
     """
-    folded = folded_text(text, max_height)
+    lines, folded, more = folded_text(text, max_height)
     words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
-    paler = [
-        f'<span style="{style}">{_marked((line,), words)}</span>'
-        for style, line in zip(PALER[len(PALER) - len(folded.paler) :], folded.paler, strict=True)
-    ]
-    shown = "\n".join([_marked((line,), words) for line in folded.shown] + paler)
+    shown = [_marked([line], words) for line in lines]
+    if more:
+        # The last lines above a fold are paler.
+        last = shown[-len(PALER) :]
+        styles = PALER[-len(last) :]
+        shown[-len(last) :] = [f'<span style="{s}">{line}</span>' for s, line in zip(styles, last, strict=True)]
     # An area that scrolls can be reached by keyboard.
     is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
-    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{shown}</pre>'
-    if not folded.folded:
+    shown_html = "\n".join(shown)
+    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{shown_html}</pre>'
+    if not folded:
         return pre
     bound = 0
-    if len(folded.folded) > MAX_UNSCROLLED:
+    if len(folded) > MAX_UNSCROLLED:
         bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
-    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded.folded, words)}</pre>'
-    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{folded.more}</summary>{rest}</details>'
+    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded, words)}</pre>'
+    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{more}</summary>{rest}</details>'
     return pre + fold + PRINTED
 
 
-def _marked(lines: tuple[str, ...], words: list[re.Pattern[str]]) -> str:
+def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:
     """Return lines as HTML with some words highlighted."""
     html = escape("\n".join(lines))
     for word in words:

@@ -15,7 +15,7 @@ from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.render.layout.document import Part
-from tensornp.render.layout.style import Tone, badge_style
+from tensornp.render.layout.style import BADGES, Tone
 from tensornp.render.layout.words import on_this_rank
 from tensornp.render.tensor.changes import change_sentence, change_text
 
@@ -39,19 +39,16 @@ def badges_line(badges: Sequence[Badge]) -> Part:
 
 
 def badge_html(badge: Badge, *, is_told: bool = False) -> str:
-    """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere.
-
-    A screen reader says it once.
-    """
+    """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere."""
     title = "" if is_told else f' title="{escape(badge.title)}"'
-    return f'<span{title} style="{badge_style(badge.tone)}">{escape(badge.text)}</span>'
+    return f'<span{title} style="{BADGES[badge.tone]}">{escape(badge.text)}</span>'
 
 
 def badge_link(badge: Badge) -> str:
     """Return the badge of values as a button that leads to the first of them in a live card."""
     title = f"{badge.title} Go to the first."
     attributes = f'type="button" class="tensornp-alarm" data-seek="{escape(badge.kind)}" title="{escape(title)}"'
-    return f'<button {attributes} style="{badge_style(badge.tone)}">{escape(badge.text)}</button>'
+    return f'<button {attributes} style="{BADGES[badge.tone]}">{escape(badge.text)}</button>'
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
@@ -111,42 +108,26 @@ def _shape(info: TensorInfo) -> Badge:
 
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
     """Yield the badge on gradients; none for integers, which autograd never tracks."""
-    if is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer:
-        badge = _tracked(info, around)
-        if badge is not None:
-            yield badge
-
-
-def _tracked(info: TensorInfo, around: Surroundings) -> Badge | None:
-    """Return whether a tensor is tracked, where it comes from, and what its `.grad` is.
-
-    None of what is not.
-    """
-    filled = _filled(info)
-    if not info.requires_grad:
-        if info.is_parameter:
-            return Badge("grad", f"frozen{filled}", "A parameter that requires no grad: no optimizer step changes it.")
-        if info.is_buffer:
-            return Badge("grad", f"buffer{filled}", "A buffer of a module: autograd does not track it.")
-        return Badge("grad", filled.removeprefix(" · "), "Autograd does not track this tensor.") if filled else None
-    if not info.is_leaf:
+    if not (is_differentiable(name_of(info.dtype)) or info.requires_grad or info.is_parameter or info.is_buffer):
+        return
+    filled = ""
+    if info.has_grad:
+        unlike = [name_of(info._grad_dtype)] if info._grad_dtype != info.dtype else []
+        unlike += [name_of(info._grad_layout)] if info._grad_layout != info.layout else []
+        filled = f" · has .grad ({', '.join(unlike)})" if unlike else " · has .grad"
+    if info.requires_grad and not info.is_leaf:
         retained = " · retains grad" if info._retains_grad and not info.has_grad else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}; it is not a leaf."
-        return Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence)
-    state = "was not looked at, since another thread is running"
-    if info.has_grad is not None:
-        state = f"is {'filled' if info.has_grad else 'empty'}"
-    sentence = f"Autograd tracks this leaf and .grad {state}."
-    return Badge("grad", f"requires grad{filled}", sentence)
-
-
-def _filled(info: TensorInfo) -> str:
-    """Return that there is a `.grad`, and what it is where that is not what the tensor is."""
-    if not info.has_grad:
-        return ""
-    unlike = [name_of(info._grad_dtype)] if info._grad_dtype != info.dtype else []
-    unlike += [name_of(info._grad_layout)] if info._grad_layout != info.layout else []
-    return f" · has .grad ({', '.join(unlike)})" if unlike else " · has .grad"
+        yield Badge("grad", f"from {info.grad_fn}{retained}{filled}", sentence)
+    elif info.requires_grad:
+        states = {None: "was not looked at, since another thread is running", True: "is filled", False: "is empty"}
+        yield Badge("grad", f"requires grad{filled}", f"Autograd tracks this leaf and .grad {states[info.has_grad]}.")
+    elif info.is_parameter:
+        yield Badge("grad", f"frozen{filled}", "A parameter that requires no grad: no optimizer step changes it.")
+    elif info.is_buffer:
+        yield Badge("grad", f"buffer{filled}", "A buffer of a module: autograd does not track it.")
+    elif filled:
+        yield Badge("grad", filled.removeprefix(" · "), "Autograd does not track this tensor.")
 
 
 def _hazards(summary: TensorSummary) -> Iterator[Badge]:
@@ -158,11 +139,11 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
         yield Badge("changed", change_text(change), change_sentence(change), tone)
     if info is None or not info._saved_for:
         return
+    name = info._saved_for[0]
     if plan is not None and plan.shares_memory and plan.writeable:
         sentence = saved_text(info._saved_for, frozen=False)
-        yield Badge("saved", f"saved for {info._saved_for[0]}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
+        yield Badge("saved", f"saved for {name}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
     elif summary.surroundings.is_spoiled:
-        name = info._saved_for[0]
         sentence = f"If {name} saved it before that write, backward gives wrong gradients without an error."
         yield Badge("saved", f"saved for {name}", sentence, "alarm")
 

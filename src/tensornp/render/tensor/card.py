@@ -11,12 +11,12 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.record import is_mask
 from tensornp.render.layout.document import Document, Part, small_print
-from tensornp.render.layout.style import CARD, CODE, HEAD, HEAD_BADGES, REFUSAL, SMALL
+from tensornp.render.layout.style import CARD, HEAD, HEAD_BADGES, REFUSAL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
-from tensornp.render.tensor.aliases import MemoryLine, folded_lines, memory_lines, stopped_text
+from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
 from tensornp.render.tensor.array_text import array_html, folded_text
 from tensornp.render.tensor.badges import Badge, badge_html, badge_link, badges_line, badges_of
-from tensornp.render.tensor.receipt import folded_receipt, receipt_of
+from tensornp.render.tensor.receipt import card_receipt
 
 
 def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
@@ -34,15 +34,10 @@ def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
     if summary.style == "line":
         beside = [summary.preview.text] if is_row else figures
         return "\n".join([" | ".join([badges, *filter(None, beside)]), *facts, *note])
-    return "\n".join(
-        [badges, *facts, *filter(None, [_cut(summary.preview.text, max_height)]), *note, *filter(None, figures)]
-    )
-
-
-def _cut(text: str, max_height: int) -> str:
-    folded = folded_text(text, max_height)
-    said = [f"… {folded.more}; %config TensorDisplay.max_height sets how many are shown"] if folded.more else []
-    return "\n".join([*folded.shown, *folded.paler, *said])
+    shown, _, more = folded_text(summary.preview.text, max_height)
+    rest = [f"… {more}; %config TensorDisplay.max_height sets how many are shown"] if more else []
+    array = [*shown, *rest] if summary.preview.text else []
+    return "\n".join([badges, *facts, *array, *note, *filter(None, figures)])
 
 
 def tensor_line(summary: TensorSummary) -> str:
@@ -62,12 +57,12 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     badges of NaN and infinity are buttons that lead there.
     """
     around = summary.surroundings
-    memory = "".join(map(_memory_line, memory_lines(around)))
+    memory = "".join(line.html for line in memory_lines(around))
     if summary.plan is None or options.receipt == "hidden":
         receipt = ""
-        memory += "".join(_memory_line(MemoryLine(text, ())) for text in folded_lines(around))
+        memory += "".join(plain_line(text).html for text in folded_lines(around))
     else:
-        receipt = folded_receipt(receipt_of(summary), is_open=options.receipt == "open")
+        receipt = card_receipt(summary, is_open=options.receipt == "open")
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
     shown = " ".join(
         badge_link(badge) if badge.kind in links else badge_html(badge, is_told=bool(receipt))
@@ -75,18 +70,14 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     )
     is_row = summary.has_values_in_row
     badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
-    beside = _values(summary, options) if is_row else _figures(summary, options, is_told=bool(receipt))
+    beside = _values(summary, options) if is_row else ""
+    if summary.stats is not None and not is_row:
+        is_told = bool(receipt)
+        beside = stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures, is_told=is_told)
     head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
     note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview and summary.preview.note else ""
     return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{memory}{values}{note}</div>'
-
-
-def _figures(summary: TensorSummary, options: DisplayOptions, *, is_told: bool) -> str:
-    if summary.stats is None:
-        return ""
-    has_picture = options.has_pictures
-    return stats_line_html(summary.stats, summary.info, has_picture=has_picture, is_told=is_told)
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
@@ -101,14 +92,6 @@ def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = Fals
     if not text:
         return f'<div style="{REFUSAL}">{escape(refusal)}</div>' if refusal else ""
     return array_html(text, max_height, is_row=is_row, is_mask=is_mask)
-
-
-def _memory_line(line: MemoryLine) -> str:
-    names = ", ".join(
-        f'<span title="{escape(title)}"><code style="{CODE}">{escape(name)}</code>{escape(beside)}</span>'
-        for name, beside, title in line.names
-    )
-    return f'<div style="{SMALL}">{escape(line.words)} {names}{escape(line.rest)}</div>'
 
 
 def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:

@@ -1,7 +1,4 @@
-"""How a tensor or an array has changed, in words.
-
-On a badge, in the sentence behind it, and in a line of the watch.
-"""
+"""The words for a change of a tensor or an array: a badge, its sentence, a line of the watch."""
 
 from __future__ import annotations
 
@@ -22,15 +19,11 @@ class _Words(NamedTuple):
 _CAUSES: dict[Cause, _Words] = {
     "": _Words("changed", "", "", ""),
     "torch": _Words(
-        "changed",
-        "with a write counted by torch",
-        "with a write counted by torch",
+        "changed", "with a write counted by torch", "with a write counted by torch",
         "and torch has counted a write since then, which need not be the only one",
     ),
     "uncounted": _Words(
-        "changed",
-        "unseen by autograd",
-        "unseen by autograd",
+        "changed", "unseen by autograd", "unseen by autograd",
         "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
         "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter",
     ),
@@ -38,12 +31,10 @@ _CAUSES: dict[Cause, _Words] = {
     "moved": _Words("moved", "", "", "its elements lie elsewhere now"),
     "retyped": _Words("was", "", "", "so it has other elements now"),
     "may": _Words(
-        "written",
-        "",
-        "torch has counted a write; the sample is unchanged",
+        "written", "", "torch has counted a write; the sample is unchanged",
         "torch has counted a write, and the sample that was read is unchanged",
     ),
-}
+}  # fmt: skip
 
 
 def change_text(change: Change) -> str:

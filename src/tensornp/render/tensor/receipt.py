@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from html import escape
 
 from tensornp.core.convert.plan import ConversionPlan
@@ -19,27 +20,20 @@ from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import Badge, badge_html, badges_of, memory_badge
 
 _READ_ONLY = "np.broadcast_to("
+_TENSOR = re.compile(r"(?<![\w.'\"])t(?![\w'\"=])")
+"""The tensor in the code of a plan."""
 _MAX_NAME = 60
 """Characters of an expression that a sentence repeats."""
 MAX_NAMES = 6
 """Names of tensors that are converted alike which are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """One mode: its name, its code, and the folded lines."""
-
-    mode: str
-    code: str
-    lines: tuple[str, ...]
-    has_hazard: bool = False
-
-
-def receipt_of(summary: TensorSummary) -> Receipt:
-    """Return the receipt of a card; where there is no array, the reason stands in place of the code."""
+def card_receipt(summary: TensorSummary, *, is_open: bool) -> str:
+    """Return the fold of a card: the code, what was done and why, and the sentences behind the badges."""
     plan, around = summary.plan, summary.surroundings
+    assert plan is not None
     # Sentences of the reason and the notes are not repeated.
-    told = {warning.casefold() for warning in plan.warnings} if plan is not None else set()
+    told = {warning.casefold() for warning in plan.warnings}
     sentences = [
         f"{badge.text} – {badge.title}"
         for badge in badges_of(summary)
@@ -47,15 +41,22 @@ def receipt_of(summary: TensorSummary) -> Receipt:
     ]
     if summary.stats is not None and not summary.has_values_in_row:
         sentences.append(figures_sentence(summary.stats))
-    if plan is None:
-        return Receipt(summary.mode, "", (summary.refusal, *sentences))
-    return _receipt(plan, statements(plan.code, around.expression), *folded_lines(around), *sentences)
+    code = statements(plan.code, around.expression)
+    return _fold(plan, code, [*folded_lines(around), *sentences], is_open=is_open)
 
 
-def _receipt(plan: ConversionPlan, code: str, *more: str) -> Receipt:
+def _fold(
+    plan: ConversionPlan, code: str, more: Sequence[str] = (), *, line: str = "", is_open: bool = False, first: int = 0
+) -> str:
+    """Return the code over the lines of a plan from `first` on, folded behind a `line`."""
+    texts = (escape(text) for text in (*_plan_lines(plan)[first:], *more))
+    lines = "<br>".join([f'<code style="{CODE}">{escape(code)}</code>', *texts])
     # The effects of a write are not folded away.
-    has_hazard = plan.shares_memory and plan.writeable and bool(plan.warnings)
-    return Receipt(plan.mode, code, (*_plan_lines(plan), *more), has_hazard)
+    has_hazard = plan.shares_memory and plan.writeable and plan.warnings
+    opened = " open" if is_open or has_hazard else ""
+    summary = f"{escape(line)}&ensp;<u>code</u>" if line else "code"
+    style = POINTER if line else FOLD
+    return f'<details{opened} style="{SMALL_TEXT}"><summary style="{style}">{summary}</summary>{lines}</details>'
 
 
 @functools.lru_cache(maxsize=256)
@@ -64,20 +65,13 @@ def statements(code: str, tensor: str = "", array: str = "") -> str:
 
     It is bound to `array`, by default ``a``, and made read-only by its flag.
     """
-    source = code.encode()
-    expression = ast.parse(source, mode="eval").body
-    frozen = expression.args[0] if code.startswith(_READ_ONLY) and isinstance(expression, ast.Call) else None
-    expression = frozen or expression
-    begin, end = expression.col_offset, expression.end_col_offset
-    names = [node for node in ast.walk(expression) if isinstance(node, ast.Name) and node.id == "t"]
-    spelled, taken = _spelled(tensor, len(names))
-    pieces = []
-    for at in sorted(node.col_offset for node in names):
-        pieces += [source[begin:at], spelled.encode()]
-        begin = at + len("t")
+    expression = ast.parse(code, mode="eval").body
+    is_frozen = code.startswith(_READ_ONLY) and isinstance(expression, ast.Call)
+    source = ast.get_source_segment(code, expression.args[0]) or "" if is_frozen else code  # type: ignore[attr-defined]
+    spelled, taken = _spelled(tensor, len(_TENSOR.findall(source)))
     array = array or next((name for name in "abcdefgh" if name not in taken), "array")
-    written = f"{array} = {b''.join([*pieces, source[begin:end]]).decode()}"
-    return f"{written}; {array}.flags.writeable = False" if frozen else written
+    written = f"{array} = {_TENSOR.sub(lambda _: spelled, source)}"
+    return f"{written}; {array}.flags.writeable = False" if is_frozen else written
 
 
 def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
@@ -93,7 +87,7 @@ def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
     if expression.end_lineno != 1 or (num_uses > 1 and any(isinstance(node, ast.Call) for node in nodes)):
         return "t", {"t"}
     # Without a comment, or parentheses around it.
-    written = tensor.encode()[expression.col_offset : expression.end_col_offset].decode()
+    written = ast.get_source_segment(tensor, expression) or tensor
     is_primary = isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
     taken = {node.id for node in nodes if isinstance(node, ast.Name)}
     return written if is_primary else f"({written})", taken
@@ -148,52 +142,33 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 
 
 def plan_document(plan: ConversionPlan) -> Document:
-    """Return the facts of a plan, a line each; its code names the tensor ``t``.
-
-    Badges in a page.
-    """
+    """Return the facts of a plan, a line each, or badges in a page; its code names the tensor ``t``."""
     what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
-    how = "Each value is kept." if plan.exact else "Some values cannot be kept."
+    how = ("exact", "Each value is kept.") if plan.exact else ("lossy", "Some values cannot be kept.")
     memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
-    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", exactness(plan), how))
+    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", *how))
     # The badges say the first of its lines.
-    receipt = Receipt(plan.mode, statements(plan.code), tuple(_plan_lines(plan)[1:]))
-    html = f"<div>{' '.join(map(badge_html, badges))}</div>{folded_receipt(receipt, is_open=True)}"
-    return Document((Part(str(plan), html),), CARD)
+    fold = _fold(plan, statements(plan.code), is_open=True, first=1)
+    return Document((Part(str(plan), f"<div>{' '.join(map(badge_html, badges))}</div>{fold}"),), CARD)
 
 
 def _plan_lines(plan: ConversionPlan) -> list[str]:
     """Return the steps and the reasons of a plan, a line each."""
-    lines = [f"{plan.dtype} · {exactness(plan)} · {plan.nbytes_copied:,} bytes copied", plan.reason]
+    exactness = "exact" if plan.exact else "lossy"
+    lines = [f"{plan.dtype} · {exactness} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
     return lines + [f"note: {warning}" for warning in plan.warnings]
 
 
-def exactness(plan: ConversionPlan) -> str:
-    """Return "exact" or "lossy"."""
-    return "exact" if plan.exact else "lossy"
-
-
 def way_back_document(why_copied: str, nbytes: int) -> Document:
     """Return whether a tensor shares the memory of its array, or why it is a copy."""
-    if not why_copied:
-        return Document(
-            (small_print("shares memory: a write to the array is seen in the tensor, and the other way round"),)
-        )
-    text = f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
+    text = "shares memory: a write to the array is seen in the tensor, and the other way round"
+    if why_copied:
+        text = f"copied {format_nbytes(nbytes)}: {why_copied.removesuffix(',')} cannot share memory with a tensor"
     return Document((small_print(text),))
 
 
 def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
     """Return the receipt of a conversion that was done: a line, and the code in a fold below it."""
-    receipt, line = _receipt(plan, statements(plan.code, tensor, array)), receipt_line(plan, tensor, array, dtype)
-    return f'<div class="tensornp" dir="ltr" style="{CARD}">{folded_receipt(receipt, line=line)}</div>'
-
-
-def folded_receipt(receipt: Receipt, *, line: str = "", is_open: bool = False) -> str:
-    """Return the part of a card that unfolds behind a `line`: the code, and under it what is done and why."""
-    lines = "<br>".join([f'<code style="{CODE}">{escape(receipt.code)}</code>', *map(escape, receipt.lines)])
-    opened = " open" if is_open or receipt.has_hazard else ""
-    summary = f"{escape(line)}&ensp;<u>code</u>" if line else "code"
-    style = POINTER if line else FOLD
-    return f'<details{opened} style="{SMALL_TEXT}"><summary style="{style}">{summary}</summary>{lines}</details>'
+    fold = _fold(plan, statements(plan.code, tensor, array), line=receipt_line(plan, tensor, array, dtype))
+    return f'<div class="tensornp" dir="ltr" style="{CARD}">{fold}</div>'

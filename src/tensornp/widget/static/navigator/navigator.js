@@ -49,7 +49,8 @@ export class Navigator {
       go: (row, column) => this.far(row, column, true),
     });
     this.grid = new Grid(name);
-    this.binding = new Binding(suggestion, (asked) => this.bind(asked), ({ text }) => (this.outcome.textContent = text));
+    const told = ({ text }) => (this.outcome.textContent = text);
+    this.binding = new Binding(suggestion, (asked) => this.bind(asked), told, "Bind window");
     this.root = element("section", "values");
     this.root.setAttribute("aria-label", "Values");
     this.body = element("div", "body");
@@ -61,7 +62,8 @@ export class Navigator {
     this.watcher.observe(this.root);
     const index = ({ target }) => this.grid.indexOf(target);
     scroller.addEventListener("click", (event) => index(event) && this.go(index(event)));
-    scroller.addEventListener("pointerover", (event) => this.tell(index(event)));
+    // A browser reports a move when cells come to lie under a mouse that rests.
+    scroller.addEventListener("pointermove", (event) => (event.movementX || event.movementY) && this.tell(index(event)));
     scroller.addEventListener("pointerleave", () => this.tell(this.current));
     if (Array.isArray(goal)) this.wish({ show: goal, isInMiddle: true }, true);
     else if (goal) this.seek(goal, true);
@@ -152,7 +154,7 @@ export class Navigator {
 
   paint(seen) {
     this.grid.paint(seen);
-    if (!this.wished) {
+    if (!this.wished || !this.current) {
       const { axes, part, face, show, corner, shape } = seen;
       this.view = { axes, part, ...(face === undefined ? {} : { face }) };
       const at = show ?? this.current ?? corner;

@@ -19,14 +19,13 @@ async function copyText(text) {
 }
 
 export function copyButton(what, text, word = "") {
-  const face = `⧉ ${word}`.trim();
   const copy = async () => {
     await copyText(node.dataset.copy);
     node.focus();
     node.textContent = "copied";
-    setTimeout(() => (node.textContent = face), COPIED_FOR_MS);
+    setTimeout(() => (node.textContent = word), COPIED_FOR_MS);
   };
-  const node = button(face, `Copy ${what}`, copy, "copy");
+  const node = button(word, `Copy ${what}`, copy, "copy");
   node.setAttribute("aria-label", node.title);
   node.dataset.copy = text;
   return node;
