@@ -24,8 +24,6 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Difference of two values, with the statistics of both."""
-
     text: str
     figures: tuple[Figures | None, Figures | None] = (None, None)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.kinds import form_of
 from tensornp.core.tensor.paths import key_text
+from tensornp.core.tensor.strides import num_reached
 
 STORED = "statistics of the stored elements"
 _MOST_LEAVES, _MOST_LEVELS = 1000, 5
@@ -92,7 +92,7 @@ def _strided(tensor: torch.Tensor) -> torch.Tensor | None:
     if not size:
         return None
     is_row = tensor.is_contiguous()
-    reach = size if is_row else extent(tensor.shape, tensor.stride())
+    reach = size if is_row else num_reached(tensor.shape, tensor.stride())
     if (tensor.storage_offset() + reach) * tensor.itemsize > tensor.untyped_storage().nbytes():
         return None
     if not is_row:
@@ -111,8 +111,3 @@ def stored_of(tensor: Any) -> torch.Tensor:
         raise ValueError("nested, or a class of its own")
     raw = plain(tensor)
     return torch_private.stored_elements(raw)[1] if raw.layout == torch.sparse_coo else raw.values()
-
-
-def extent(shape: Iterable[int], strides: Iterable[int]) -> int:
-    """Return the elements from the first to the last one."""
-    return 1 + sum((size - 1) * step for size, step in zip(shape, strides, strict=True))

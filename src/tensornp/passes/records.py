@@ -97,7 +97,7 @@ class Value:
     Attributes
     ----------
     maker : int or None
-        Index of the finest call that returned it, an operator or a module; None if it came from outside of all calls.
+        Index of the finest call that returned it; None if it came from outside of all calls.
     relation : str
         Relation to the inputs of its maker: "new", "view" or "in place"; "buffer" for a buffer.
     figures : Figures or None
@@ -105,7 +105,7 @@ class Value:
     sample : sequence of float
         Up to 256 elements at even distances.
     grad, grad_order : Figures or None, int
-        The gradient that came for it, the first that was not finite, else the last; and the gradients before it.
+        The first gradient that was not finite, else the last; and the gradients before it.
     tensor : torch.Tensor or None
         A copy on the host, if `keep` asked for it.
     """

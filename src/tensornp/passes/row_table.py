@@ -43,7 +43,8 @@ class RowTable:
             num_rows = _NUM_ROWS
             if chunk is not None:
                 num_rows = min(2 * len(chunk.mins), _MOST_ROWS)
-                chunk.close()
+                # A view takes more memory than a row.
+                chunk.mins = chunk.maxs = chunk.sums = chunk.norms = ()
             chunk = self._open[key] = _Chunk(*key, num_rows)
         at = chunk.count
         chunk.count = at + 1
@@ -98,10 +99,6 @@ class _Chunk:
     def take_norm(self, tensor: torch.Tensor, at: int) -> None:
         cell = self.norms[at] if self.norms else self.wides[1, at]
         torch.linalg.vector_norm(tensor, dtype=self.wide, out=cell)
-
-    def close(self) -> None:
-        """Release the views; each takes more memory than a row."""
-        self.mins = self.maxs = self.sums = self.norms = ()
 
     def read(self) -> list[Row]:
         """Return the rows; not every device has float64."""

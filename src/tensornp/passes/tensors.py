@@ -17,7 +17,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.passes.readable import STORED, extent, is_ordinary, readable_of, stored_of
+from tensornp.core.tensor.strides import num_reached
+from tensornp.passes.readable import STORED, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
 from tensornp.passes.row_table import RowTable
 
@@ -246,7 +247,7 @@ def _are_same_elements(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     """Return whether two places in one storage have the same elements, each in one piece."""
     if len(a) != len(b) or len(a) != 4 or a[0] != b[0] or a[3] != b[3]:
         return False
-    return bool(a[1].numel() == b[1].numel() == extent(*a[1:3]) == extent(*b[1:3]))
+    return bool(a[1].numel() == b[1].numel() == num_reached(*a[1:3]) == num_reached(*b[1:3]))
 
 
 def _version_of(tensor: torch.Tensor) -> int | None:

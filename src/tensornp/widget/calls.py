@@ -15,7 +15,7 @@ from tensornp.models.names.quoted import cut
 from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.outline.choose import Asked, searched
 from tensornp.models.outline.fold import Branch
-from tensornp.passes.records import Call, PassRecord
+from tensornp.passes.records import Call, Figures, PassRecord
 from tensornp.passes.tree import CallLine, CallTree
 from tensornp.render.layout.table import MARKS
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
@@ -33,20 +33,19 @@ if TYPE_CHECKING:
 _MAX_TEXT = 400
 
 
-def _norm(call: Call) -> float | None:
+def _figures(call: Call) -> Figures | None:
     value = rows.main_value(call.outputs)
-    return rows.norm_of(value.figures) if value is not None else None
+    return value.figures if value is not None else None
 
 
 def _largest(call: Call) -> float | None:
-    value = rows.main_value(call.outputs)
-    figures = value.figures if value is not None else None
+    figures = _figures(call)
     return max(abs(figures.min), abs(figures.max)) if figures is not None and figures.count else None
 
 
 _ORDERS: dict[str, Callable[[Call], float | None]] = {
     rows.EXTREMES: _largest,
-    rows.NORM: _norm,
+    rows.NORM: lambda call: rows.norm_of(_figures(call)),
     rows.GRAD: lambda call: rows.norm_of(rows.gradient_of(call)),
 }
 """Sort keys by heading."""
