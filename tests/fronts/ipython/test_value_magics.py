@@ -93,7 +93,7 @@ def test_pictures_can_be_turned_off(shell, tensors):
         ("%tensorstats", "there is no expression; usage: %tensorstats"),
         ("%tensorstats nothing", "name 'nothing' is not defined; define it first"),
         ("%tensorstats [1]", "stats takes a tensor or an array, not 'list'"),
-        ("%tensorstats -a 7 w", "there is no axis 7 in shape (16, 3, 5, 5)"),
+        ("%tensorstats -a 7 w", "axis must be a dimension of shape (16, 3, 5, 5)"),
         ("%tensorstats -a x w", "--axis must be the number of a dimension, got 'x'"),
         ("%tensorstats w w", "is not an expression"),
         ("%tensordiff a", "%tensordiff takes two expressions or paths, got 1; usage: %tensordiff A B"),
