@@ -33,7 +33,11 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
     return first_that_works(
         f"the card of a {name}",
         lambda: _summary_of(obj, options, look),
-        lambda reason: TensorSummary(name, options.mode, inspect(obj), None, reason, None),
+        lambda reason: (
+            TensorSummary(name, options.mode, inspect(obj), None, reason, None)
+            if is_tensor_like(obj)
+            else Unshown(name, reason)
+        ),
         lambda reason: Unshown(name, reason),
     )
 
