@@ -15,7 +15,7 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import Format, listed, read_contents, sharded_suffixes
+from tensornp.models.formats.table import SHARDED_SUFFIXES, Format, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.quantization.layouts import GPTQ_CONFIG, has_halves, may_have_meaning, with_meaning
 from tensornp.models.storage.relations import relate
@@ -177,7 +177,7 @@ def open_index(path: Place) -> Contents:
     foreign: list[str] = []
     for name, place in places.items():
         why = why_outside(place)
-        if not why and not place.endswith(sharded_suffixes()):
+        if not why and not place.endswith(SHARDED_SUFFIXES):
             foreign.append(place)
             why = f"its file {shown_name(place)} has an unknown format"
         if why:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, NotOfModule
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, model_suffixes
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, MODEL_SUFFIXES, SAFETENSORS
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.files import (
     UNREADABLE,
@@ -161,7 +161,7 @@ def _joined(found: dict[str, Contents]) -> Contents:
 
 
 def _may_have_weights(name: str) -> bool:
-    return name.lower().endswith(model_suffixes()) and not _NO_WEIGHTS.fullmatch(name)
+    return name.lower().endswith(MODEL_SUFFIXES) and not _NO_WEIGHTS.fullmatch(name)
 
 
 def _checkpoint_of(path: str) -> str:
