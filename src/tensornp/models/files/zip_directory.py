@@ -20,7 +20,7 @@ _MAX_RATIO = 1032
 
 
 class Record(NamedTuple):
-    """The bytes of a member, and the reason why they are not read; only a deflated one has `packed_nbytes`."""
+    """The bytes of a member, and why they are not read; only a deflated one has `packed_nbytes`."""
 
     offset: int
     nbytes: int
