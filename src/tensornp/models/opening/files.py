@@ -96,20 +96,6 @@ def open_parts(folder: Path, names: list[str]) -> Contents:
     return Contents(entries, metadata, [*problems, *untold, *problems_of(entries), *map(NotListed, several)])
 
 
-def below(prefix: str, found: Contents) -> Contents:
-    """Return the contents of a component by their names in the whole."""
-    entries = [
-        one._with_(
-            name=prefix + one.name,
-            tied_to=tuple(prefix + other for other in one.tied_to),
-            related=tuple(other._replace(name=prefix + other.name) for other in one.related),
-        )
-        for one in found.entries
-    ]
-    problems = [problem_of_part(prefix.rstrip("."), problem) for problem in found.problems]
-    return Contents(entries, with_more({}, found.metadata, prefix), problems)
-
-
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
