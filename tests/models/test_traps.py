@@ -29,7 +29,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 from child import in_fork
 from memory_limit import limit_memory
-from safetensors.torch import save, save_file
+from safetensors.torch import save_file
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from watched import Watch
 from written_torch import named, tensor, text, written, written_legacy
@@ -137,35 +137,6 @@ def a_file_that_shrinks_after_it_was_opened(folder):
     for use in (entry.to_numpy, entry.stats):
         with pytest.raises(tnp.ChangedFileError, match=r"x\.safetensors' shrank from .* to 1,000 bytes"):
             use()
-
-
-@trap
-def a_file_that_is_overwritten_in_place(folder):
-    path = folder / "x.safetensors"
-    save_file({"w": torch.ones(4)}, path)
-    os.utime(path, ns=(1, 1))
-    yield
-    entry = tnp.weights(path)["w"]
-    yield
-    path.write_bytes(save({"w": torch.zeros(4)}))
-    yield
-    with pytest.raises(tnp.ChangedFileError, match="changed since it was listed; open it again"):
-        entry.to_numpy()
-    assert tnp.weights(path)["w"].to_numpy().tolist() == [0, 0, 0, 0]
-
-
-@trap
-def a_file_that_is_replaced_by_another(folder):
-    path = folder / "x.safetensors"
-    save_file({"w": torch.ones(4)}, path)
-    yield
-    entry = tnp.weights(path)["w"]
-    yield
-    save_file({"w": torch.zeros(4)}, folder / "new")
-    os.replace(folder / "new", path)
-    yield
-    with pytest.raises(tnp.ChangedFileError, match="changed since it was listed; open it again"):
-        entry.to_numpy()
 
 
 LENGTHS = {

@@ -113,8 +113,11 @@ def _checked(expression: Any) -> str:
         raise BadRequestError(f"expression must be a text, got {an_instance(expression)}; .weights('model')")
     text = expression.strip()
     try:
-        node = ast.parse(text, mode="eval").body
-        if not isinstance(node, ast.Constant) and all(isinstance(one, _NODES) for one in ast.walk(node)):
+        node: ast.AST = ast.parse(text, mode="eval").body
+        is_known = all(isinstance(one, _NODES) for one in ast.walk(node))
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        if is_known and isinstance(node, ast.Name):
             return text
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         pass

@@ -255,7 +255,8 @@ class WeightEntry(Weight):
             # The format alone gives codes a meaning.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        return self._source.stats()
+        found: TensorStats = self._source.stats()
+        return found
 
     def _check_readable(self) -> None:
         """Raise NoDataError if there are no values, with expressions to use instead."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
-from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
-from tensornp.models.reading.take import Array, Ranges, Shape, taken_by
+from tensornp.errors import CopyRequiredError, TooLargeError
+from tensornp.models.reading.take import Array, Shape, taken_by
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """The values of a weight; this class alone has none."""
+    """The values of a weight; this class alone has none, and its methods are never called.
+
+    `extents` are bytes in files, and `lies` is the place of elements with bytes of their own. `held` is the tensor or
+    array in memory, `codes` the source of stored codes, and `values` returns a tensor or a reader of the values.
+    """
 
     __slots__ = ()
     location: Any = ""
@@ -34,19 +38,10 @@ class Source:
     held: Any = None
     requires_grad: Any = None
     codes: Any = None
-
-    def plan(self, index: Any) -> Any:
-        raise NoDataError("there are no values")
-
-    def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
-        raise NoDataError("there are no values")
-
-    def values(self) -> Any:
-        """Return a tensor or a reader of the values."""
-        raise NoDataError("there are no values")
-
-    def stats(self) -> TensorStats:
-        raise NoDataError("there are no values")
+    plan: Any
+    to_numpy: Any
+    values: Any
+    stats: Any
 
     @property
     def identity(self) -> object:
@@ -117,29 +112,21 @@ class ReadPlan(NamedTuple):
 class StoredSource(Source):
     """Values in files; equal sources give the same values of the same files.
 
-    Tasks of a scan can begin at any element if it `is_shared_out`. `order` has the dimensions by falling stride, as
-    `row` reads them; None if there are gaps.
+    Tasks of a scan can begin at any element if it `is_shared_out`. `order` has the dimensions by falling stride; None
+    if there are gaps. `reading()` opens the files, ``elements(opened, ranges)`` returns decoded elements or integers of
+    their bits, and ``row(opened, first, count)`` some elements in the order of statistics.
     """
 
     __slots__ = ()
     shape: Shape
     is_shared_out: Any = True
+    reading: Any
+    elements: Any
+    row: Any
 
     @property
     def order(self) -> tuple[int, ...] | None:
         return tuple(range(len(self.shape)))
-
-    def reading(self) -> AbstractContextManager[Any]:
-        """Open the files for some reads; ChangedFileError if one has changed."""
-        raise NotImplementedError
-
-    def elements(self, opened: Any, ranges: Ranges) -> Array:
-        """Return the decoded elements in some ranges, or integers of their bits."""
-        raise NotImplementedError
-
-    def row(self, opened: Any, first: int, count: int) -> Array:
-        """Return `count` elements from `first` on, in the order of statistics."""
-        raise NotImplementedError
 
     def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Array:
         """Return the values at `index`, in new memory; only their bytes are read."""
@@ -158,7 +145,7 @@ class StoredSource(Source):
         Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
         try:
             with self.reading() as opened:
-                return self.elements(opened, taken.ranges).reshape(taken.shape)
+                return np.asarray(self.elements(opened, taken.ranges)).reshape(taken.shape)
         except MemoryError as error:
             if isinstance(error, TooLargeError):
                 raise

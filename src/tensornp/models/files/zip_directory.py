@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import io
 import struct
 import zipfile
 from collections import Counter
 from typing import NamedTuple
-
-import numpy as np
 
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.files.source_file import Array, Reader, overlapping
@@ -22,10 +20,7 @@ _MAX_RATIO = 1032
 
 
 class Record(NamedTuple):
-    """The bytes of a member, and the reason why they are not read.
-
-    A deflated one takes `packed_nbytes` in the file; of another, that is None.
-    """
+    """The bytes of a member, and why they are not read; only a deflated one has `packed_nbytes`."""
 
     offset: int
     nbytes: int
@@ -34,11 +29,52 @@ class Record(NamedTuple):
     checksum: int = 0
 
 
-def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dict[str, Record]:
-    """Return the members of a zip; CheckpointError if its directory is damaged.
+class ByteRange:
+    """So many bytes of a file from `first` on; `said` names them in a sentence."""
 
-    A member begins after its own header, whose length the directory does not tell.
-    """
+    def __init__(self, there: Reader, first: int, nbytes: int, said: str) -> None:
+        self._there, self._first = there, first
+        self.nbytes, self.said = nbytes, said
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return `nbytes` bytes at `offset`; CheckpointError past the end."""
+        if not 0 <= offset <= self.nbytes - nbytes:
+            raise CheckpointError(f"{self.said} ends before byte {offset + nbytes:,}")
+        made: Array = self._there.read(self._first + offset, nbytes)
+        return made.tobytes()
+
+
+class Readable(io.RawIOBase):
+    """File object of a byte range for `zipfile`; reads at most `max_nbytes` at once."""
+
+    def __init__(self, source: ByteRange, max_nbytes: int) -> None:
+        self._source, self._at, self._max_nbytes = source, 0, max_nbytes
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.nbytes}[whence]
+        if base + offset < 0:
+            raise OSError("it begins later")
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        left = max(self._source.nbytes - self._at, 0)
+        nbytes = left if size is None or size < 0 else min(size, left)
+        if nbytes > self._max_nbytes:
+            raise CheckpointError(f"{self._source.said} would have a directory of {nbytes:,} bytes")
+        data = self._source.read(self._at, nbytes)
+        self._at += nbytes
+        return data
+
+
+def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dict[str, Record]:
+    """Return the members of a zip; CheckpointError if its directory is damaged."""
     try:
         with zipfile.ZipFile(Readable(source, max_nbytes)) as archive:
             members = archive.infolist()
@@ -51,36 +87,31 @@ def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dic
         why = "the list of its members, at its end, is damaged or cut off"
         raise CheckpointError(f"{source.said} is not a valid zip file; {why}") from None
     times = Counter(one.filename for one in members)
-    records = {one.filename: _record(source, one, is_alone=times[one.filename] == 1) for one in members}
-    spans = {name: (one.offset, _stored_nbytes(one)) for name, one in records.items() if not one.problem}
+    records: dict[str, Record] = {}
+    for one in members:
+        problem = "is there more than once" if times[one.filename] > 1 else _problem(one)
+        records[one.filename] = Record(0, one.file_size, problem) if problem else _record(source, one)
+    found = {name: one for name, one in records.items() if not one.problem}
+    spans = {name: (one.offset, one.packed_nbytes or one.nbytes) for name, one in found.items()}
     for name in overlapping(spans):
         records[name] = records[name]._replace(problem="overlaps another one")
     return records
 
 
-def _stored_nbytes(record: Record) -> int:
-    return record.nbytes if record.packed_nbytes is None else record.packed_nbytes
+def _record(source: ByteRange, one: zipfile.ZipInfo) -> Record:
+    """Return a member, which begins after a header of its own, whose length the directory does not tell."""
+    if 0 <= one.header_offset <= source.nbytes - _LOCAL_HEADER.size:
+        header = source.read(one.header_offset, _LOCAL_HEADER.size)
+        signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(header)
+        first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
+        if signature == ZIP_MAGIC and first + one.compress_size <= source.nbytes:
+            packed = one.compress_size if one.compress_type == zipfile.ZIP_DEFLATED else None
+            return Record(first, one.file_size, packed_nbytes=packed, checksum=one.CRC)
+    return Record(0, one.file_size, "lies outside of the file")
 
 
-def _record(source: ByteRange, one: zipfile.ZipInfo, *, is_alone: bool) -> Record:
-    problem = _problem(one, is_alone=is_alone)
-    is_outside = not 0 <= one.header_offset <= source.nbytes - _LOCAL_HEADER.size
-    if problem or is_outside:
-        return Record(0, one.file_size, problem or "lies outside of the file")
-    signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(
-        read_bytes(source, one.header_offset, _LOCAL_HEADER.size)
-    )
-    first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
-    if signature != ZIP_MAGIC or first + one.compress_size > source.nbytes:
-        return Record(0, one.file_size, "lies outside of the file")
-    packed = one.compress_size if one.compress_type == zipfile.ZIP_DEFLATED else None
-    return Record(first, one.file_size, packed_nbytes=packed, checksum=one.CRC)
-
-
-def _problem(one: zipfile.ZipInfo, *, is_alone: bool) -> str:
+def _problem(one: zipfile.ZipInfo) -> str:
     """Return why a member is not read, as its entry in the directory tells."""
-    if not is_alone:
-        return "is there more than once"
     if one.flag_bits & 1:
         return "is encrypted"
     if one.compress_type == zipfile.ZIP_DEFLATED:
@@ -89,60 +120,3 @@ def _problem(one: zipfile.ZipInfo, *, is_alone: bool) -> str:
     if one.compress_type != zipfile.ZIP_STORED:
         return f"is compressed by method {one.compress_type}, which is not read"
     return "" if one.file_size == one.compress_size else "has two sizes"
-
-
-class ByteRange:
-    """So many bytes of a file from `first` on; `said` names them in a sentence."""
-
-    def __init__(self, there: Reader, first: int, nbytes: int, said: str) -> None:
-        self._there, self._first = there, first
-        self.nbytes, self.said = nbytes, said
-
-    def read_into(self, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on; CheckpointError past the end."""
-        check_inside(self, offset, target.nbytes)
-        self._there.read_into(target, self._first + offset)
-
-
-def check_inside(source: ByteRange, offset: int, nbytes: int) -> None:
-    """Raise CheckpointError unless so many bytes from `offset` on are there."""
-    if not 0 <= offset <= source.nbytes - nbytes:
-        raise CheckpointError(f"{source.said} ends before byte {offset + nbytes:,}")
-
-
-def read_bytes(source: ByteRange, offset: int, nbytes: int) -> bytes:
-    """Return `nbytes` bytes at `offset`; raise CheckpointError past the end."""
-    check_inside(source, offset, nbytes)
-    made = np.empty(nbytes, np.uint8)
-    source.read_into(made, offset)
-    return made.tobytes()
-
-
-class Readable:
-    """File object of a byte source for `zipfile`; reads at most `max_nbytes` at once."""
-
-    def __init__(self, source: ByteRange, max_nbytes: int) -> None:
-        self._source, self._at, self._max_nbytes = source, 0, max_nbytes
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.nbytes}[whence]
-        if base + offset < 0:
-            raise OSError("it begins later")
-        self._at = base + offset
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        """Return so many bytes, or as many as there are."""
-        left = max(self._source.nbytes - self._at, 0)
-        nbytes = left if size is None or size < 0 else min(size, left)
-        if nbytes > self._max_nbytes:
-            raise CheckpointError(f"{self._source.said} would have a directory of {nbytes:,} bytes")
-        data = read_bytes(self._source, self._at, nbytes)
-        self._at += nbytes
-        return data

@@ -25,13 +25,17 @@ _NUM_READ = 64
 
 
 class Format(NamedTuple):
-    """One format."""
+    """One format.
+
+    Each file begins with one of `begins`; a format without any stands last. `read` names its reader, which takes a
+    `ListedFile` and returns `Contents`, or None of a file that only begins so. A file of its suffix is of no other
+    format if it `is_told_by_name`. No two weights of a file share bytes if it `is_apart`.
+    """
 
     name: str
     suffixes: tuple[str, ...]
     begins: tuple[bytes, ...]
     read: str
-    extra: str = ""
     is_told_by_name: bool = True
     is_model: bool = True
     is_sharded: bool = False
@@ -48,7 +52,7 @@ _TORCH = (".bin", ".pt", ".pth", ".ckpt")
 FORMATS = (
     Format("NumPy array", (".npy",), (b"\x93NUMPY",), f"{_HERE}.npy:read_npy", is_model=False),
     Format("NumPy archive", (".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip"),
-    Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf:read_gguf", extra="gguf"),
+    Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf:read_gguf"),
     Format(
         "torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip",
         is_told_by_name=False, is_sharded=True,
@@ -61,6 +65,10 @@ FORMATS = (
     ),
 )  # fmt: skip
 """In this order a file is tried."""
+SHARDED_SUFFIXES = tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
+"""The endings of files that may be shards of a model."""
+MODEL_SUFFIXES = tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
+"""The endings of files that may hold a whole model."""
 
 
 def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
@@ -90,16 +98,6 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
         if found is not None:
             return one, found
     raise CheckpointError(f"{file.path!r} is of no format that is read")
-
-
-def sharded_suffixes() -> tuple[str, ...]:
-    """Return the suffixes of files that may be shards of a model."""
-    return tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
-
-
-def model_suffixes() -> tuple[str, ...]:
-    """Return the endings of files that may hold a whole model."""
-    return tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
 
 
 NUM_LOOKED_AT = 512

@@ -22,7 +22,6 @@ from tensornp.models.files.zip_directory import (
     ZIP_MAGIC,
     ByteRange,
     Record,
-    read_bytes,
     records_of,
 )
 from tensornp.models.formats.contents import Beside, Contents
@@ -68,11 +67,11 @@ def torch_zip_of(source: ByteRange, max_nbytes: int, members: dict[str, Record] 
     problem = place.problem or (f"has {place.nbytes:,} bytes" if place.nbytes > max_nbytes else "")
     if problem:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl {problem}")
-    found = read_torch_pickle(read_bytes(source, place.offset, place.nbytes), source.said)
+    found = read_torch_pickle(source.read(place.offset, place.nbytes), source.said)
     # Before torch 2.1, all files were little-endian.
     order, told = records.get(f"{prefix}byteorder"), b"little"
     if order is not None:
-        told = read_bytes(source, order.offset, min(order.nbytes, 8)) if not order.problem else b""
+        told = source.read(order.offset, min(order.nbytes, 8)) if not order.problem else b""
     there = f"{prefix}data/"
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
     if told not in (b"big", b"little"):

@@ -237,7 +237,7 @@ def _explorer(
 
 @outside_modes
 def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Return the weights with notes on ties, packed codes, pairs of adapters, and gathered parameters."""
+    """Note ties, packed codes, pairs of adapters, and weights that FSDP2 has gathered."""
     if addresses := gathered_addresses():
         are_there = [is_strided(one.tensor) and storage_address(one.tensor) in addresses for one in entries]
         pairs = zip(entries, are_there, strict=True)

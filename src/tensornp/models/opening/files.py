@@ -15,7 +15,7 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import Format, listed, read_contents, sharded_suffixes
+from tensornp.models.formats.table import SHARDED_SUFFIXES, Format, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.quantization.layouts import GPTQ_CONFIG, has_halves, may_have_meaning, with_meaning
 from tensornp.models.storage.relations import relate
@@ -96,20 +96,6 @@ def open_parts(folder: Path, names: list[str]) -> Contents:
     return Contents(entries, metadata, [*problems, *untold, *problems_of(entries), *map(NotListed, several)])
 
 
-def below(prefix: str, found: Contents) -> Contents:
-    """Return the contents of a component by their names in the whole."""
-    entries = [
-        one._with_(
-            name=prefix + one.name,
-            tied_to=tuple(prefix + other for other in one.tied_to),
-            related=tuple(other._replace(name=prefix + other.name) for other in one.related),
-        )
-        for one in found.entries
-    ]
-    problems = [problem_of_part(prefix.rstrip("."), problem) for problem in found.problems]
-    return Contents(entries, with_more({}, found.metadata, prefix), problems)
-
-
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
@@ -177,7 +163,7 @@ def open_index(path: Place) -> Contents:
     foreign: list[str] = []
     for name, place in places.items():
         why = why_outside(place)
-        if not why and not place.endswith(sharded_suffixes()):
+        if not why and not place.endswith(SHARDED_SUFFIXES):
             foreign.append(place)
             why = f"its file {shown_name(place)} has an unknown format"
         if why:

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, NotOfModule
-from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS, model_suffixes
+from tensornp.models.formats.contents import Contents, problem_of_part
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, MODEL_SUFFIXES, SAFETENSORS
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.files import (
     UNREADABLE,
-    below,
     is_index,
     open_file,
     open_index,
@@ -148,20 +147,21 @@ def _open_index(folder: Path, name: str) -> tuple[Contents, list[str]]:
 def _joined(found: dict[str, Contents]) -> Contents:
     """Return the contents of a model and its components, by their folders, as one."""
     whole = found.get("", Contents([], {}, []))
+    entries, metadata, problems = [*whole.entries], whole.metadata, [*whole.problems]
     for at, component in found.items():
         if at:
-            more = below(at.replace("/", "."), component)
-            whole = Contents(
-                [*whole.entries, *more.entries],
-                with_more(whole.metadata, more.metadata),
-                [*whole.problems, *more.problems],
-                whole.optimizers,
-            )
-    return whole
+            prefix = at.replace("/", ".")
+            for one in component.entries:
+                tied = tuple(prefix + other for other in one.tied_to)
+                related = tuple(other._replace(name=prefix + other.name) for other in one.related)
+                entries.append(one._with_(name=prefix + one.name, tied_to=tied, related=related))
+            metadata = with_more(metadata, component.metadata, prefix)
+            problems += [problem_of_part(prefix.rstrip("."), problem) for problem in component.problems]
+    return Contents(entries, metadata, problems, whole.optimizers)
 
 
 def _may_have_weights(name: str) -> bool:
-    return name.lower().endswith(model_suffixes()) and not _NO_WEIGHTS.fullmatch(name)
+    return name.lower().endswith(MODEL_SUFFIXES) and not _NO_WEIGHTS.fullmatch(name)
 
 
 def _checkpoint_of(path: str) -> str:

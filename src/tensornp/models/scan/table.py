@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -41,36 +39,26 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def __init__(self, entries: Iterable[WeightEntry]) -> None:
         self._entries = {entry.name: entry for entry in entries}
+        self._numbers = {name: i for i, name in enumerate(self._entries)}
         self._stats: dict[str, TensorStats] = {}
-        self._names = list(self._entries)
-        self._numbers = {name: i for i, name in enumerate(self._names)}
-        # Numbers of weights by fingerprint, one for all names of the same bytes.
-        self._alike: dict[str, list[int]] = {}
-        self._ranked: dict[str, int] | None = None
-        self._odd: dict[str, Odd] | None = None
+        self._found: dict[str, list[Finding]] | None = None
         self.failed: dict[str, str] = {}
         self.not_listed: tuple[str, ...] = ()
         self.complete, self.seconds = False, 0.0
 
     def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
         """Store the statistics of a weight, or the reason without any."""
-        self._ranked = self._odd = None
+        self._found = None
         if isinstance(found, str):
             self.failed[entry.name] = found
         else:
             self._stats[entry.name] = found
-            # Constant weights are equal to many others.
-            if found.fingerprint and found.min != found.max:
-                alike, first = self._alike.setdefault(found.fingerprint, []), self._first_of(entry)
-                at = bisect_left(alike, first)
-                if alike[at : at + 1] != [first]:
-                    alike.insert(at, first)
 
     def settle(self) -> None:
         """Sort results from threads in the order of the weights."""
-        self.failed = {name: self.failed[name] for name in self._names if name in self.failed}
+        self.failed = {name: self.failed[name] for name in self._entries if name in self.failed}
         # Also which weights are siblings depends on it, and which of equal ones is named.
-        self._stats = {name: self._stats[name] for name in self._names if name in self._stats}
+        self._stats = {name: self._stats[name] for name in self._entries if name in self._stats}
 
     def __getitem__(self, name: str) -> TensorStats:
         if name in self:
@@ -92,11 +80,7 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def _ranks(self) -> dict[str, int]:
         """Return the rank of the worst finding of each weight."""
-        if self._ranked is None:
-            self._ranked = {
-                name: min((one.rank for one in self.findings(name)), default=UNRANKED) for name in self._stats
-            }
-        return self._ranked
+        return {name: min(found, default=Finding(UNRANKED, "")).rank for name, found in self._every().items()}
 
     @property
     def num_alarms(self) -> int:
@@ -138,31 +122,36 @@ class ScanTable(Mapping[str, TensorStats]):
 
     def findings(self, name: str) -> list[Finding]:
         """Return the findings of a weight, the worst first, with the part that was read."""
-        found, entry = self[name], self._entries[name]
-        # The table names shards once.
-        of = "" if found.scope == ALL or found.scope.startswith(SHARD) else f" ({found.scope})"
-        every = (*findings_of(entry, found), *self._among_siblings(name), *self._equal(entry, found))
-        return sorted(one._replace(text=one.text + of) for one in every)
+        self[name]
+        return self._every()[name]
 
-    def _among_siblings(self, name: str) -> Iterator[Finding]:
-        """Yield that a weight stands out among those that are alike."""
-        if self._odd is None:
-            norms = {one: stats.norm for one, stats in self._stats.items() if stats.norm is not None}
-            self._odd = odd_ones((self._entries[one] for one in self._stats), norms)
-        odd = self._odd.get(name)
-        if odd is not None:
-            said = f"its norm is {odd.times:.3g} times the median of its {odd.num_others:,} siblings"
-            yield Finding(ODD_RANK, said, "standing out among siblings")
-
-    def _equal(self, entry: WeightEntry, found: TensorStats) -> Iterator[Finding]:
-        """Yield a finding on weights with the same values in memory of their own."""
-        alike, first = self._alike.get(found.fingerprint, ()), self._first_of(entry)
-        others = list(islice((number for number in alike if number != first), _MAX_NAMED))
-        if others:
-            more = len(alike) - 1 - len(others)
-            names = ", ".join(shown_name(self._names[number]) for number in others)
-            said = f"the same values as {names}" + (f" and {more:,} more" if more > 0 else "")
-            yield Finding(EQUAL_RANK, said, "with the same values")
+    def _every(self) -> dict[str, list[Finding]]:
+        """Return the findings of all weights: of each, among its siblings, and among those of equal content."""
+        if self._found is not None:
+            return self._found
+        norms = {name: stats.norm for name, stats in self._stats.items() if stats.norm is not None}
+        odd = odd_ones((self._entries[name] for name in self._stats), norms)
+        # Weights by fingerprint, one for all names of the same bytes; constant ones are equal to many others.
+        alike: dict[str, dict[int, None]] = {}
+        for name, stats in self._stats.items():
+            if stats.fingerprint and stats.min != stats.max:
+                alike.setdefault(stats.fingerprint, {})[self._first_of(self._entries[name])] = None
+        names, self._found = list(self._entries), {}
+        for name, stats in self._stats.items():
+            entry = self._entries[name]
+            every = [*findings_of(entry, stats)]
+            if (one := odd.get(name)) is not None:
+                said = f"its norm is {one.times:.3g} times the median of its {one.num_others:,} siblings"
+                every.append(Finding(ODD_RANK, said, "standing out among siblings"))
+            others = sorted(alike.get(stats.fingerprint, {}).keys() - {self._first_of(entry)})
+            if others:
+                same = ", ".join(shown_name(names[number]) for number in others[:_MAX_NAMED])
+                more = f" and {len(others) - _MAX_NAMED:,} more" if len(others) > _MAX_NAMED else ""
+                every.append(Finding(EQUAL_RANK, f"the same values as {same}{more}", "with the same values"))
+            # The table names shards once.
+            of = "" if stats.scope == ALL or stats.scope.startswith(SHARD) else f" ({stats.scope})"
+            self._found[name] = sorted(one._replace(text=one.text + of) for one in every)
+        return self._found
 
     def _first_of(self, entry: WeightEntry) -> int:
         names = (entry.name, *entry.tied_to, *entry._copies)
@@ -188,15 +177,10 @@ _MIN_TIMES = 4
 
 
 class Odd(NamedTuple):
-    """A weight with an outlying norm, and the other norms.
-
-    `times` is the ratio to their median, and `greatest` is the largest of them.
-    """
+    """A weight with an outlying norm, its ratio to the median of the others, and their number."""
 
     name: str
-    norm: float
     times: float
-    greatest: float
     num_others: int
 
 
@@ -209,7 +193,7 @@ def odd_one(norms: Mapping[str, float]) -> Odd | None:
     # Beside zeros, whatever is not zero would be; and of two there is no one.
     if not 0 < _MIN_TIMES * usual <= norms[top] or norms[others[-1]] >= _MIN_TIMES * usual:
         return None
-    return Odd(top, norms[top], norms[top] / usual, norms[others[-1]], len(others))
+    return Odd(top, norms[top] / usual, len(others))
 
 
 def odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, Odd]:
