@@ -18,7 +18,8 @@ from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.summary import preview_of
-from tensornp.models.live.refind import reached
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.module_view import ModuleView
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, panel_html
@@ -194,6 +195,18 @@ class WeightsWidget(ScanningPart):
             self.findings = findings_html(self._weights, self._found) or calm
         if stopped:
             self.findings = findings_html(self._weights, self._found) + note_html(stopped)
+
+
+def live_weights(
+    explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, view: ModuleView | None = None, **more: Any
+) -> WeightsWidget | None:
+    """Return a tree that finds each weight by its name in `names`, and holds none; None without weights."""
+    if not explorer:
+        return None
+    tree = WeightsWidget(released_rows(explorer, names, opened), opened=opened, classes=explorer.classes, **more)
+    if view is not None:
+        tree.tell(view)
+    return tree
 
 
 def _suggestion(name: str) -> str:
