@@ -40,7 +40,7 @@ def module(name: str) -> str:
 
 
 def stylesheet(*names: str) -> str:
-    """Return the source of the style sheets of widgets, with that of the controls that several have."""
+    """Return the style sheets of widgets, and the one that all share."""
     paths = STATIC / "page" / "controls.css", *(STATIC / name / f"{name}.css" for name in names)
     return "".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -96,11 +96,6 @@ class LivePart(anywidget.AnyWidget):
         """Return the view by MIME type, and the metadata that Colab needs."""
         shown = anywidget.AnyWidget._repr_mimebundle_(self)
         return shown if isinstance(shown, tuple) else (shown or {}, {})
-
-    def look_again(self) -> None:
-        """Make the page request its values again, as a cell may have changed them."""
-        if self._values is not None and self._values.is_shown and self.comm is not None:
-            self.send({"type": "again"})
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take no state from the page, which sends requests only."""
@@ -258,9 +253,10 @@ def _shared_layout() -> _Layout:
 
 
 def look_again() -> None:
-    """Refresh all open windows on values."""
+    """Make pages request their values again, as a cell may have changed them."""
     for part in list(_living):
-        part.look_again()
+        if part._values is not None and part._values.is_shown and part.comm is not None:
+            part.send({"type": "again"})
 
 
 def close_all() -> None:

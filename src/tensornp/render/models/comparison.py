@@ -49,7 +49,7 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the verdict, the largest changes and one-sided weights; `call` is the expression of the comparison."""
+    """Return the verdict, the largest changes, and the weights of one side."""
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
     rows = printed_rows(found)
     printed, _ = _tables(found, rows, ())
