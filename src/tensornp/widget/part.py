@@ -48,14 +48,8 @@ def stylesheet(*names: str) -> str:
 class LivePart(anywidget.AnyWidget):
     """A widget that docks into the static output of class `anchor`; without one it stands alone.
 
-    Parameters
-    ----------
-    handlers : mapping of str to callable
-        Functions that answer requests, by type; one runs at a time.
-    slow : tuple of str
-        Types that are answered in a thread of their own, the latest of a page only.
-    values : Values, optional
-        The window on values that the part offers.
+    `handlers` answer requests by type, one at a time. A thread answers those of the types `slow`, and only the latest
+    of a page. `values` is the window on values that the part offers.
     """
 
     anchor = traitlets.Unicode().tag(sync=True)

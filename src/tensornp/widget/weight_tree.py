@@ -46,13 +46,7 @@ _LAST_PART = re.compile(r".*[\\/]", re.DOTALL)
 
 
 class WeightTree(Tree):
-    """The rows of weights; `opened_code` gives the expression of the explorer.
-
-    Attributes
-    ----------
-    found : dict of str to Found
-        The results of scans by the name of a weight.
-    """
+    """The rows of weights; `opened_code` gives the expression of the explorer."""
 
     sortable = sortable()
     filters = filters()

@@ -38,19 +38,8 @@ _UNREAD = "values not read yet; Scan looks for NaN"
 class WeightsWidget(ScanningPart):
     """The weights of a model, which dock into the static table of class `anchor`.
 
-    A request of the page is complete by itself; each has a number, and its answer has the same. Only a scan is
-    remembered, with what it has found.
-
-    Parameters
-    ----------
-    weights : iterable of WeightEntry
-        All weights; those that are to be held by nobody have been released.
-    opened : str
-        The expression of the explorer, from which others are made.
-    classes : mapping, optional
-        Classes of modules by name.
-    binder : callable, optional
-        Function that binds a name in the user's namespace; without one, no name is offered.
+    `weights` that nobody shall hold have been released. `opened` is the expression of the explorer, and `classes` are
+    those of modules by name. Without a `binder`, no name is offered. Only the results of scans are remembered.
     """
 
     _esm = module("weights")
