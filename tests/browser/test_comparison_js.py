@@ -15,9 +15,8 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.live.refind import released_rows
-from tensornp.render.models.comparison import live_rows, weights_comparison_document
-from tensornp.widget.comparison import ComparisonTable, pair_of
+from tensornp.render.models.comparison import weights_comparison_document
+from tensornp.widget.comparison import ComparisonTable
 
 
 class Compared(ModulePage):
@@ -46,10 +45,7 @@ class Compared(ModulePage):
         sides = [tnp.weights(self.names[one], expression=one) for one in self.names]
         found = tnp.compare(*sides)
         assert isinstance(found, WeightsComparison)
-        live = live_rows(found, 2000)
-        rows = [{row.name: row for row in released_rows(side, self.names, "")} for side in sides]
-        pairs = [pair_of(rows[0][name], rows[1][name], found[name]) for name in live.names]
-        widget = ComparisonTable(pairs, live, table_html=weights_comparison_document(found).html())
+        widget = ComparisonTable(found, self.names, table_html=weights_comparison_document(found).html())
         widget._slow.clear()
         super().__init__(page, widget, "comparison", css=css)
         self.search = page.get_by_role("searchbox")

@@ -16,9 +16,8 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.live.refind import released_rows
 from tensornp.render.models.comparison import live_rows
-from tensornp.widget.comparison import ComparisonTable, pair_of
+from tensornp.widget.comparison import ComparisonTable
 
 
 class Shown:
@@ -29,9 +28,7 @@ class Shown:
         found = tnp.compare(*sides)
         assert isinstance(found, WeightsComparison)
         self.live = live_rows(found, 2000)
-        rows = [{row.name: row for row in released_rows(side, namespace, "")} for side in sides]
-        pairs = [pair_of(rows[0][name], rows[1][found._pairs[name]], found[name]) for name in self.live.names]
-        self.widget = ComparisonTable(pairs, self.live, anchor="a")
+        self.widget = ComparisonTable(found, namespace, anchor="a")
         self.answers: list[dict[str, Any]] = []
         self.widget.send = lambda content, buffers=None: self.answers.append(
             json.loads(json.dumps(content, allow_nan=False))

@@ -76,11 +76,12 @@ def holds_tensors(obj: Any) -> bool:
     from torch.nn import Module
 
     def has_any(module: Any) -> bool:
-        if any(isinstance(one, Tensor) for table in (module._parameters, module._buffers) for one in table.values()):
-            return True
+        held = (*module._parameters.values(), *module._buffers.values())
         # Quantized modules keep their weights in a C++ object.
         is_packing = any(cls.__module__.startswith("torch.ao.nn.quantized") for cls in type(module).__mro__)
-        return is_packing and any(type(value) is ScriptObject for value in vars(module).values())
+        return any(isinstance(one, Tensor) for one in held) or (
+            is_packing and any(type(value) is ScriptObject for value in vars(module).values())
+        )
 
     return isinstance(obj, Module) and any(map(has_any, Module.modules(obj)))
 

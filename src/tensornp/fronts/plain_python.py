@@ -27,23 +27,15 @@ class _DisplayHook:
             self.before(value)
             return
         builtins._ = None  # type: ignore[attr-defined]
-        _write(text)
+        # Characters that the encoding lacks are escaped, as in Python's own hook.
+        encoding = sys.stdout.encoding or "utf-8"
+        print(text.encode(encoding, "backslashreplace").decode(encoding))
         builtins._ = value  # type: ignore[attr-defined]
 
     def _text_of(self, value: Any) -> str | None:
         if not self.is_on or value is None or not is_ours(value, has_own_display):
             return None
         return text_in(vars(sys.modules["__main__"]), value)
-
-
-def _write(text: str) -> None:
-    """Print a text, with escapes for what the encoding lacks, as Python's own hook does."""
-    try:
-        sys.stdout.write(text)
-    except UnicodeEncodeError:
-        encoding = sys.stdout.encoding
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.write("\n")
 
 
 def register() -> None:

@@ -19,8 +19,8 @@ from tensornp.render.models.weights import MAX_ROWS, table_of
 from tensornp.render.pictures.stats_line import number_text
 
 _CURE = "ask for a part of them, such as .weights('model.layers[0]')"
-_MAX_LINES = 10
-_MAX_LINE = 400
+_MAX_LINES, _MAX_LINE = 10, 400
+_MAX_ROWS, _MAX_PLACES = 100, 16
 
 
 def rank_weights_document(weights: RankWeights) -> Document:
@@ -34,7 +34,7 @@ def rank_weights_document(weights: RankWeights) -> Document:
             headline(" · ".join(head)),
             *map(alarm_line, differences[:_MAX_LINES]),
             small_print(more),
-            silent_lines(weights.answers.silent_lines),
+            _silent(weights.answers.silent_lines),
             table,
             small_print(rest),
         )
@@ -61,15 +61,12 @@ def _entry(one: OnRanks) -> WeightEntry:
     )  # fmt: skip
 
 
-def silent_lines(told: Sequence[str]) -> Part:
+def _silent(told: Sequence[str]) -> Part:
     """Return the first silent ranks with the reasons."""
-    said = [cut(why, _MAX_LINE) for why in told]
-    more = f"… and {len(said) - _MAX_LINES:,} more; .silent has all" if len(said) > _MAX_LINES else ""
-    return small_print(*said[:_MAX_LINES], more)
+    more = f"… and {len(told) - _MAX_LINES:,} more; .silent has all" if len(told) > _MAX_LINES else ""
+    return small_print(*(cut(why, _MAX_LINE) for why in told[:_MAX_LINES]), more)
 
 
-_MAX_PLACES = 16
-_MAX_ROWS, _MAX_LINES = 100, 10
 _WORDS = {"nan": "NaN", "inf": "infinite"}
 
 
@@ -86,7 +83,7 @@ def rank_stats_document(stats: RankStats) -> Document:
         (
             headline(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
             *(alarm_line(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
-            silent_lines(stats.answers.silent_lines),
+            _silent(stats.answers.silent_lines),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )
     )
@@ -125,7 +122,7 @@ def drift_document(drift: Drift) -> Document:
         (
             headline(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
             small_print(unread),
-            silent_lines(drift.answers.silent_lines),
+            _silent(drift.answers.silent_lines),
             Table(("name", "what"), tuple(rows)),
             small_print(more),
         )

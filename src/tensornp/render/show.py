@@ -1,7 +1,4 @@
-"""Show objects as text and as static HTML; nothing raises.
-
-`tnp.card` returns both as one small object.
-"""
+"""Show objects as text and as static HTML; nothing raises."""
 
 from __future__ import annotations
 
@@ -36,10 +33,7 @@ _WITH_OPTIONS = (":array_document", ":entry_document")
 
 
 def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expression: str = "") -> Any:
-    """Return the summary of `obj`, or a record itself; None for objects without a card.
-
-    `expression` reaches a module, if that is known.
-    """
+    """Return the summary of `obj`, or a record itself; None without a card. `expression` reaches a module."""
     name = type(obj).__name__
     if renderer_of(obj) is None:
         if not is_module(obj):
@@ -61,12 +55,13 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expres
 
 def summary_text(summary: Any, max_height: int = 0) -> str:
     """Return a card or a table as plain text, with so many lines of an array, or all for 0."""
+    name = type(summary).__name__
+    shown = getattr(summary, "type_name", "") or name
 
     def text() -> str:
         return tensor_text(summary, max_height) if isinstance(summary, TensorSummary) else _document(summary).text()
 
-    name = type(summary).__name__
-    return first_that_works(f"the text of a {name}", text, lambda reason: f"{_type_of(summary)} (not shown: {reason})")
+    return first_that_works(f"the text of a {name}", text, lambda reason: f"{shown} (not shown: {reason})")
 
 
 def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> str:
@@ -79,10 +74,6 @@ def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> 
 
     name = type(summary).__name__
     return first_that_works(f"the HTML of a {name}", html, lambda _: preformatted(summary_text(summary), anchor))
-
-
-def _type_of(summary: Any) -> str:
-    return str(getattr(summary, "type_name", "") or type(summary).__name__)
 
 
 def _document(summary: Any, options: DisplayOptions | None = None) -> Document:

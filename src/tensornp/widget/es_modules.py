@@ -19,11 +19,7 @@ _OTHER = re.compile(r"^(?:import\b|export (?!default )).*$", re.MULTILINE)
 def joined(entry: Path) -> str:
     """Return the text of the module `entry` after the text of its imports.
 
-    Raises
-    ------
-    ValueError
-        If two modules declare the same name, or for another form than ``import { a, b } from "./file.js";`` and
-        ``export`` before a declaration.
+    ValueError if two modules declare one name, or for another form than ``import { a, b } from "./file.js";``.
     """
     texts: dict[Path, str] = {}
     _collect(entry.resolve(), texts)

@@ -40,7 +40,7 @@ def module(name: str) -> str:
 
 
 def stylesheet(*names: str) -> str:
-    """Return the source of the style sheets of widgets, with that of the controls that several have."""
+    """Return the style sheets of widgets, and the one that all share."""
     paths = STATIC / "page" / "controls.css", *(STATIC / name / f"{name}.css" for name in names)
     return "".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -48,14 +48,8 @@ def stylesheet(*names: str) -> str:
 class LivePart(anywidget.AnyWidget):
     """A widget that docks into the static output of class `anchor`; without one it stands alone.
 
-    Parameters
-    ----------
-    handlers : mapping of str to callable
-        Functions that answer requests, by type; one runs at a time.
-    slow : tuple of str
-        Types that are answered in a thread of their own, the latest of a page only.
-    values : Values, optional
-        The window on values that the part offers.
+    `handlers` answer requests by type, one at a time. A thread answers those of the types `slow`, and only the latest
+    of a page. `values` is the window on values that the part offers.
     """
 
     anchor = traitlets.Unicode().tag(sync=True)
@@ -96,11 +90,6 @@ class LivePart(anywidget.AnyWidget):
         """Return the view by MIME type, and the metadata that Colab needs."""
         shown = anywidget.AnyWidget._repr_mimebundle_(self)
         return shown if isinstance(shown, tuple) else (shown or {}, {})
-
-    def look_again(self) -> None:
-        """Make the page request its values again, as a cell may have changed them."""
-        if self._values is not None and self._values.is_shown and self.comm is not None:
-            self.send({"type": "again"})
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """Take no state from the page, which sends requests only."""
@@ -258,9 +247,10 @@ def _shared_layout() -> _Layout:
 
 
 def look_again() -> None:
-    """Refresh all open windows on values."""
+    """Make pages request their values again, as a cell may have changed them."""
     for part in list(_living):
-        part.look_again()
+        if part._values is not None and part._values.is_shown and part.comm is not None:
+            part.send({"type": "again"})
 
 
 def close_all() -> None:

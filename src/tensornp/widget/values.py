@@ -42,7 +42,6 @@ SEEN_WHOLE = 16, 16
 """Rows and columns of a plane without an overview."""
 _SIZE = 16, 12
 """Rows and columns of a window if the page does not say how many it has room for."""
-_GONE = "the tensor of this card is gone; show it again"
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 _DEFAULTS = DisplayOptions()
@@ -174,7 +173,12 @@ class Values:
         """Return the window at the requested element, its index, and a text on a search."""
         index, what, shown = request.get("index"), request.get("seek"), request.get("show")
         if index is not None:
-            chosen = _index_asked(index, subject)
+            if not isinstance(index, str):
+                raise BadRequestError(NONSENSE)
+            # In a shard, the text has indices of the whole.
+            shard = subject.shard
+            chosen = parse_index(index, subject.shape if shard is None else shard.whole)
+            chosen = chosen if shard is None else index_here(chosen, shard)
             first = tuple(item.start if isinstance(item, slice) else item for item in chosen)
             return window.begun_at(first).centered_on(first), first if window.numel else None, ""
         if what is not None:
@@ -242,35 +246,20 @@ def bound(binder: Binder | None, request: Request, make: Callable[[], Any]) -> s
 def _subject_of(looked_at: LookedAt, part: int = 0) -> Subject:
     tensor = looked_at.held()
     if tensor is None:
-        raise NoDataError(_GONE)
+        raise NoDataError("the tensor of this card is gone; show it again")
     return subject_of(tensor, part)
 
 
 def _window_asked(shape: Index, request: Request) -> Window:
     """Return the requested window, limited to an array of `shape`."""
     corner, axes, size = request.get("corner"), request.get("axes"), _integers(request.get("size") or _SIZE)
-    if axes in ([None, None], [None, 0]):
-        # The page has seen an array of fewer dimensions.
-        axes = None
-    chosen = None if axes is None else _integers(axes)
+    # The page may have seen an array of fewer dimensions.
+    chosen = None if axes in (None, [None, None], [None, 0]) else _integers(axes)
     if len(size) != 2 or (chosen is not None and len(chosen) != 2):
         raise BadRequestError(NONSENSE)
-    is_there = chosen is not None and max(chosen) < len(shape)
-    return window_of(
-        shape,
-        axes=(chosen[0], chosen[1]) if chosen is not None and is_there else None,
-        corner=() if corner is None else _integers(corner),
-        num_rows=size[0],
-        num_columns=size[1],
-    )
-
-
-def _index_asked(text: Any, subject: Subject) -> tuple[int | slice, ...]:
-    """Return the index in a text; in a shard, the text has indices of the whole."""
-    if not isinstance(text, str):
-        raise BadRequestError(NONSENSE)
-    shard = subject.shard
-    return parse_index(text, subject.shape) if shard is None else index_here(parse_index(text, shard.whole), shard)
+    pair = (chosen[0], chosen[1]) if chosen is not None and max(chosen) < len(shape) else None
+    place = () if corner is None else _integers(corner)
+    return window_of(shape, axes=pair, corner=place, num_rows=size[0], num_columns=size[1])
 
 
 def _searched(subject: Subject) -> str:
@@ -284,7 +273,7 @@ def _searched(subject: Subject) -> str:
 
 def _window_data(subject: Subject, window: Window) -> Answer:
     """Return the place of a window; `places` are its indices on each axis, for a shard those of the whole."""
-    info, shard, places = subject.info, subject.shard, list(window.places)
+    shard, places = subject.shard, list(window.places)
     if shard is not None and window.numel:
         places = [[first + i for i in some] for first, some in zip(shard.offsets or (), places, strict=True)]
     return {
@@ -296,8 +285,7 @@ def _window_data(subject: Subject, window: Window) -> Answer:
         "places": places,
         "part": subject.part,
         "num_parts": subject.num_parts,
-        "dtype": name_of(info.dtype),
-        "device": str(info.device),
+        "dtype": name_of(subject.info.dtype),
         "index": window_text(window, shard),
     }
 

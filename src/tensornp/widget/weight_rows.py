@@ -28,14 +28,13 @@ _MAX_SHAPE = 20
 
 
 class Found(NamedTuple):
-    """The results of a scan for one weight; `lacks_gradient` is true if others have a gradient."""
+    """The results of a scan for one weight."""
 
     findings: tuple[Finding, ...]
     words: tuple[str, ...] = ()
     histogram: Histogram | None = None
     figures: Mapping[str, float] = MappingProxyType({})
     alarms: tuple[NotFinite, ...] = ()
-    lacks_gradient: bool = False
 
     @property
     def rank(self) -> int:

@@ -24,7 +24,7 @@ from tensornp.models.outline.choose import (
     Asked,
     filters,
 )
-from tensornp.models.outline.columns import FINDINGS, GRAD, cells_of, columns, figure_columns, shares_of, sortable
+from tensornp.models.outline.columns import FINDINGS, cells_of, columns, figure_columns, shares_of, sortable
 from tensornp.models.outline.fold import Row
 from tensornp.models.outline.outline import Line, Outline, part_of
 from tensornp.models.outline.spreads import Spread, Spreads
@@ -38,7 +38,7 @@ from tensornp.widget.tree import Tree
 from tensornp.widget.weight_rows import Found, tree_column
 
 _NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
-_EXTREMES = {"max |x|": "absmax", "min": "min", "max": "max"}
+_GOALS = {"max |x|": "absmax"}
 """Goals of the navigator by figure."""
 _SIZES = {2**10: "≥ 1 KiB", 2**20: "≥ 1 MiB", 100 * 2**20: "≥ 100 MiB"}
 _IS_SIZE = re.compile(r"[0-9]{1,18}")
@@ -46,13 +46,7 @@ _LAST_PART = re.compile(r".*[\\/]", re.DOTALL)
 
 
 class WeightTree(Tree):
-    """The rows of weights; `opened_code` gives the expression of the explorer.
-
-    Attributes
-    ----------
-    found : dict of str to Found
-        The results of scans by the name of a weight.
-    """
+    """The rows of weights; `opened_code` gives the expression of the explorer."""
 
     sortable = sortable()
     filters = filters()
@@ -186,7 +180,6 @@ class WeightTree(Tree):
         told = self.outline.told
         scanned = (column for column in columns() if column.is_scanned and self.found)
         told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
-        told |= {GRAD} if any(one.lacks_gradient for one in self.found.values()) else set()
         return [tree_column(column, asked.sort, self._max_shape) for column in columns() if column.name in told]
 
     # --- one row
@@ -218,7 +211,7 @@ class WeightTree(Tree):
         if line.num_alike > 1:
             numel = line.sums.numel
             titles["elements"] = f"{line.num_alike:,} × {numel // line.num_alike:,}, {numel:,} in all"
-        goals = {name: goal for name, goal in _EXTREMES.items() if line.number >= 0 and cells.get(name)}
+        goals = {name: goal for name, goal in _GOALS.items() if line.number >= 0 and cells.get(name)}
         titles |= {name: f"Go to the element of the {name} (m)" for name in goals}
         name = legible(line.weights[0].name if line.number >= 0 else line.label)
         sizes = (
@@ -240,15 +233,13 @@ class WeightTree(Tree):
         )
 
     def _cells(self, line: Line) -> dict[str, str]:
-        """Return the texts of a line that need no scan by column, except for lacking gradients."""
+        """Return the texts of a line that need no scan by column."""
         shares = shares_of(line.sums.numel, self.outline.share_of(line.sums), line.num_alike)
         if line.number >= 0:
             # A tied weight has its elements, and adds no share.
             shares["elements"] = format_count(line.weights[0].numel)
         if line.weights:
-            lacking = [one for one in line.weights if one.name in self.found and self.found[one.name].lacks_gradient]
-            grad = {GRAD: "no .grad" if len(lacking) == len(line.weights) else "some no .grad"} if lacking else {}
-            return cells_of(Row(line.label, line.weights, line.unlike)) | shares | grad
+            return cells_of(Row(line.label, line.weights, line.unlike)) | shares
         if not line.has_below:
             # A module without weights.
             return {"name": legible(line.label), "notes": legible(line.unlike)}

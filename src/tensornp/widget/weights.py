@@ -17,7 +17,8 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.live.refind import reached
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.module_view import ModuleView, preview_of
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, panel_html
@@ -36,19 +37,8 @@ _UNREAD = "values not read yet; Scan looks for NaN"
 class WeightsWidget(ScanningPart):
     """The weights of a model, which dock into the static table of class `anchor`.
 
-    A request of the page is complete by itself; each has a number, and its answer has the same. Only a scan is
-    remembered, with what it has found.
-
-    Parameters
-    ----------
-    weights : iterable of WeightEntry
-        All weights; those that are to be held by nobody have been released.
-    opened : str
-        The expression of the explorer, from which others are made.
-    classes : mapping, optional
-        Classes of modules by name.
-    binder : callable, optional
-        Function that binds a name in the user's namespace; without one, no name is offered.
+    `weights` that nobody shall hold have been released. `opened` is the expression of the explorer, and `classes` are
+    those of modules by name. Without a `binder`, no name is offered. Only the results of scans are remembered.
     """
 
     _esm = module("weights")
@@ -193,6 +183,18 @@ class WeightsWidget(ScanningPart):
             self.findings = findings_html(self._weights, self._found) or calm
         if stopped:
             self.findings = findings_html(self._weights, self._found) + note_html(stopped)
+
+
+def live_weights(
+    explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, view: ModuleView | None = None, **more: Any
+) -> WeightsWidget | None:
+    """Return a tree that finds each weight by its name in `names`, and holds none; None without weights."""
+    if not explorer:
+        return None
+    tree = WeightsWidget(released_rows(explorer, names, opened), opened=opened, classes=explorer.classes, **more)
+    if view is not None:
+        tree.tell(view)
+    return tree
 
 
 def _suggestion(name: str) -> str:

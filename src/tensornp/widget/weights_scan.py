@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
@@ -10,7 +10,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.live.gradients import gradients_of, without_gradient
+from tensornp.models.live.gradients import gradients_of
 from tensornp.models.live.refind import reached
 from tensornp.models.outline.columns import figures_of, figures_of_gradient
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, Finding
@@ -18,8 +18,6 @@ from tensornp.models.scan.run import scan_entries
 from tensornp.render.pictures.stats_line import line_of
 from tensornp.widget.part import GoOn
 from tensornp.widget.weight_rows import Found
-
-_HAS_GRADIENT = "has a .grad, unlike the others"
 
 
 class ScanFound(NamedTuple):
@@ -30,9 +28,6 @@ class ScanFound(NamedTuple):
     stopped: str = ""
 
 
-_NO_GRADIENT = Finding(QUIET_RANK, "no .grad, unlike the others", "trainable with no .grad, unlike the others")
-
-
 def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     """Scan weights; return the findings by name, and a sentence on all."""
     there, gone = _reached(rows)
@@ -40,8 +35,6 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     unguarded = Unguarded()
     found: dict[str, Found] = {}
     gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
-    lacking = set() if unguarded.left_out else without_gradient(there, gradients)
-    odd = _few_of(lacking, gradients)
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
         figures = figures_of(stats)
@@ -49,34 +42,18 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         if name in gradients:
             norm, alarm = gradients[name]
             figures |= figures_of_gradient(norm, stats.norm) if norm is not None and not alarm else {}
-            findings += [Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient")] * bool(
-                alarm
-            )
-        findings += [odd[name]] if name in odd else []
+            if alarm:
+                findings.append(Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient"))
         line = line_of(stats)
-        found[name] = Found(tuple(findings), *line, figures, alarms, name in lacking)
+        found[name] = Found(tuple(findings), *line, figures, alarms)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     num_odd = sum(bool(alarm) for _, alarm in gradients.values())
-    said = " · ".join(
-        [
-            *table.told(),
-            *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else []),
-            *([NOT_LOOKED_AT] if unguarded.left_out else []),
-        ]
-    )
+    said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
+    said += [NOT_LOOKED_AT] if unguarded.left_out else []
     far = f"when {len(table):,} of {counted(len(there), 'weight')} were read" if table else "before any weight was read"
-    return ScanFound(found, said, "" if table.complete else f"the scan was stopped {far}; Scan reads all")
-
-
-def _few_of(lacking: Collection[str], having: Collection[str]) -> dict[str, Finding]:
-    """Return findings for the smaller group: weights with or without a gradient."""
-    if not lacking or len(lacking) <= len(having):
-        return dict.fromkeys(lacking, _NO_GRADIENT)
-    alone = "alone has a .grad" if len(having) == 1 else "alone have a .grad"
-    what = f"of {len(lacking) + len(having):,} trainable weights {alone}"
-    return dict.fromkeys(having, Finding(QUIET_RANK, _HAS_GRADIENT, what))
+    return ScanFound(found, " · ".join(said), "" if table.complete else f"the scan was stopped {far}; Scan reads all")
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

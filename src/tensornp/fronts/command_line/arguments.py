@@ -58,10 +58,7 @@ def parser() -> Parser:
 
 
 def parsed(made: Parser, arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed options, with `command` and `paths`.
-
-    BadRequestError if it makes no sense.
-    """
+    """Return the parsed options, with `command` and `paths`; BadRequestError if they make no sense."""
     # The parser does not know two dashes among what is intermixed.
     end = arguments.index("--") if "--" in arguments else len(arguments)
     asked = made.parse_intermixed_args(arguments[:end])

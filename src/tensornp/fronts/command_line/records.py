@@ -68,10 +68,7 @@ def _some(obj: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it.
-
-    A number that is not finite is a text, and what is no JSON its own text.
-    """
+    """Return a value as JSON has it; other objects and non-finite numbers are texts."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -62,15 +62,13 @@ class Figures:
 
     def children(self) -> list[Child]:
         """Return the statistics, or why there are none."""
-        return _guarded(self._read, lambda reason: [("not read", Words(reason), None)])
 
-    def _read(self) -> list[Child]:
-        stats = scan(self._tensor, info=_facts(self._tensor))
-        numbers = ((name, getattr(stats, name)) for name in _FIGURES)
-        return [
-            *((name, number, None) for name, number in numbers if number is not None),
-            ("of", Words(stats.scope), None),
-        ]
+        def read() -> list[Child]:
+            stats = scan(self._tensor, info=_facts(self._tensor))
+            numbers = [(name, getattr(stats, name), None) for name in _FIGURES]
+            return [*(one for one in numbers if one[1] is not None), ("of", Words(stats.scope), None)]
+
+        return _guarded(read, lambda reason: [("not read", Words(reason), None)])
 
 
 def line_of(tensor: torch.Tensor) -> str:
@@ -140,7 +138,12 @@ def _children(tensor: torch.Tensor, info: TensorInfo) -> Iterator[Child]:
     yield "dtype", Words(name_of(info.dtype)), ".dtype"
     yield "device", Words(info.device), ".device"
     yield "grad", *_grad(tensor, info)
-    yield "memory", Words(_memory(info)), None
+    size = format_nbytes(info._held_nbytes)
+    if info.storage is not None:
+        offset = f", from element {info.storage_offset:,}" if info.storage_offset else ""
+        size += f" in a storage of {format_nbytes(info.storage.nbytes)}{offset}"
+    strides = f"strides {info.stride}" if info.stride else ""
+    yield "memory", Words(" · ".join(filter(None, [size, strides, _state(info)]))), None
     unread = _unread(info)
     yield "first values", Words(unread or first_values(tensor, info, decide(info), LINE_VALUES)), None
     if not unread and nbytes_unasked(info) > MAX_READ_NBYTES:
@@ -159,12 +162,3 @@ def _grad(tensor: torch.Tensor, info: TensorInfo) -> tuple[Any, str | None]:
     if not info.is_leaf:
         return Words(f"none: from {info.grad_fn}, and no leaf"), None
     return Words("none so far" if info.requires_grad else "none: it requires no grad"), None
-
-
-def _memory(info: TensorInfo) -> str:
-    size = format_nbytes(info._held_nbytes)
-    if info.storage is not None:
-        offset = f", from element {info.storage_offset:,}" if info.storage_offset else ""
-        size += f" in a storage of {format_nbytes(info.storage.nbytes)}{offset}"
-    strides = f"strides {info.stride}" if info.stride else ""
-    return " · ".join(filter(None, [size, strides, _state(info)]))

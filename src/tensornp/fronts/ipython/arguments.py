@@ -54,8 +54,7 @@ def flags_of(options: str) -> dict[str, str]:
 def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
     """Return the options in front of `line` by long name, and the rest of it verbatim.
 
-    `options` are as `flags_of` takes them; those that end in ``=`` take a value. IPython's own parsers join the rest
-    with single spaces or look for options inside it, which changes expressions such as ``d["a  b"]``.
+    Those that end in ``=`` take a value. IPython's own parsers change expressions such as ``d["a  b"]``.
     """
     flags = flags_of(options)
     with_value = {one.rstrip("=").split(",")[0] for one in options.split() if one.endswith("=")}

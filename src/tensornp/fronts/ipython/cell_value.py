@@ -17,10 +17,7 @@ from tensornp.fronts.ipython.history import ShellSession
 
 
 def typed_expression(shell: Any) -> str:
-    """Return the typed expression of the value being shown, or an empty text.
-
-    An object that a cell passes to `display` is not its value.
-    """
+    """Return the typed expression of the cell's value, empty for an object that it passes to `display`."""
     if shell.ast_node_interactivity not in ("last_expr", "last_expr_or_assign"):
         return ""
     frame = inspect.currentframe()

@@ -241,20 +241,10 @@ class Live:
     def _tree(
         self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None
     ) -> LivePart | None:
-        """Return a tree that finds each weight by its name, and holds none."""
-        if not explorer:
-            return None
-        from tensornp.models.live.refind import released_rows
-        from tensornp.widget.weights import WeightsWidget
+        from tensornp.widget.weights import live_weights
 
-        rows = released_rows(explorer, self._shell.user_ns, opened)
-        options = self._config.options
-        tree = WeightsWidget(
-            rows, opened=opened, anchor=anchor, options=options, binder=self._bind, classes=explorer.classes
-        )
-        if view is not None:
-            tree.tell(view)
-        return tree
+        facts = {"anchor": anchor, "options": self._config.options, "binder": self._bind}
+        return live_weights(explorer, self._shell.user_ns, opened, view, **facts)
 
     def _calls(self, run: FollowedPass, anchor: str, expression: str) -> LivePart | None:
         if not run.is_over or len(run._record.calls) < 2:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -16,7 +15,6 @@ from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Report
-    from tensornp.core.summary.census import Census
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
     from tensornp.session.ledger import Ledger
@@ -51,6 +49,7 @@ class MemoryMagics(Magics):
             self._made_watch = Watch(ShellSession(self.shell), lambda: self._display.options)
         return self._made_watch
 
+    @property
     def _surveyor(self) -> Surveyor:
         from tensornp.session.release import Surveyor
 
@@ -78,7 +77,7 @@ class MemoryMagics(Magics):
         if "release" in options:
             if names:
                 raise UsageError("--release takes no name; use `del name` for your own variables")
-            print(self._surveyor().release())
+            print(self._surveyor.release())
             return
         with as_usage_errors("%tensors"):
             self._show_table(tuple(names))
@@ -91,22 +90,23 @@ class MemoryMagics(Magics):
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
         limits = {} if self._display.options.stats_nbytes else {"max_read_nbytes": 0}
-        census = self._surveyor().census(max_rows=max_rows, patterns=patterns, **limits)
+        census = self._surveyor.census(max_rows=max_rows, patterns=patterns, **limits)
         if patterns and not census.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()
         static = displayed("%tensors", lambda: census_document(census, shown), anchor)
         display(static, raw=True)
-        if census.groups:
-            self._live.show(anchor, partial(self._sortable, anchor, census, static["text/html"]))
+        if not census.groups:
+            return
 
-    def _sortable(self, anchor: str, census: Census, html: str) -> LiveTable:
-        """Return the live part of a table."""
-        from tensornp.render.collections.census import census_rows
-        from tensornp.widget.table import LiveTable
+        def live_table() -> LiveTable:
+            from tensornp.render.collections.census import census_rows
+            from tensornp.widget.table import LiveTable
 
-        table_html = html if keeps_outputs_apart(self.shell) else ""
-        return LiveTable(*census_rows(census), anchor=anchor, num_left_out=census.num_left_out, table_html=table_html)
+            html = static["text/html"] if keeps_outputs_apart(self.shell) else ""
+            return LiveTable(*census_rows(census), anchor=anchor, num_left_out=census.num_left_out, table_html=html)
+
+        self._live.show(anchor, live_table)
 
     def end(self) -> None:
         """End the watch."""

@@ -79,9 +79,7 @@ class TensorPrinters:
 
     def _bundle(self, obj: Any) -> Any:
         """Return the card of `obj`; anything else keeps its own bundle."""
-        made = first_that_works(
-            "a display", lambda: self._card_of(obj), lambda reason: _without_card(unshown_text(obj, reason))
-        )
+        made = self._made(obj)
         self.forget()
         if made is None:
             own = get_real_method(obj, "_repr_mimebundle_")
@@ -111,36 +109,42 @@ class TensorPrinters:
         of, text = self._ready.pop(mime, (None, ""))
         if of is obj:
             return text
-        made = first_that_works(
-            "a display", lambda: self._card_of(obj), lambda reason: _without_card(unshown_text(obj, reason))
-        )
+        made = self._made(obj)
         return made.get(mime) if made is not None else None
 
     def _html(self, obj: Any) -> str | None:
         return self._text_made("text/html", obj)
 
+    def _made(self, obj: Any) -> dict[str, str] | None:
+        """Return the card of `obj`, of a tensor at least its class and a reason; None for other objects."""
+
+        def without_card(reason: str) -> dict[str, str] | None:
+            text = unshown_text(obj, reason)
+            return {"text/plain": text} if text is not None else None
+
+        return first_that_works("a display", lambda: self._card_of(obj), without_card)
+
     def _card_of(self, obj: Any) -> dict[str, str] | None:
         """Return the text and the HTML of a card, or None for objects that others display."""
         if not is_ours(obj, self._has_other_display):
             return None
+        from tensornp.core.summary.card import TensorSummary
         from tensornp.core.summary.view import Unshown
+        from tensornp.fronts.ipython.cell_value import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_html, summary_text
 
-        expression = "" if is_met_tensor(obj) else self._reaching(obj)
-        summary = _as_typed(shown_of(obj, self._config.options, self._look, expression), self._shell)
+        expression = "" if is_met_tensor(obj) else reaching_expression(obj, self._shell)
+        summary = shown_of(obj, self._config.options, self._look, expression)
         if summary is None or (type(summary) is Unshown and not is_met_tensor(obj)):
             return None
+        if type(summary) is TensorSummary and not summary.surroundings.name:
+            around = replace(summary.surroundings, typed=typed_expression(self._shell))
+            summary = replace(summary, surroundings=around)
         made = {"text/plain": summary_text(summary, self._config.options.max_height if self._is_in_terminal() else 0)}
         if self._formatter.formatters["text/html"].enabled:
             anchor = self._note(obj, summary, expression)
             made["text/html"] = summary_html(summary, self._config.options, anchor=anchor)
         return made
-
-    def _reaching(self, obj: Any) -> str:
-        """Return an expression that reaches `obj`, which is being shown; empty if none is known."""
-        from tensornp.fronts.ipython.cell_value import reaching_expression
-
-        return first_that_works("what reaches a value", lambda: reaching_expression(obj, self._shell), lambda _: "")
 
     def _print(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         """Print a card, or a tensor inside another object in one line; the rest as before."""
@@ -197,21 +201,6 @@ class TensorPrinters:
         terminal = sys.modules.get("IPython.terminal.interactiveshell")
         is_shell = terminal is not None and isinstance(self._shell, terminal.TerminalInteractiveShell)
         return is_shell and bool(getattr(sys.stdout, "isatty", lambda: False)())
-
-
-def _without_card(text: str | None) -> dict[str, str] | None:
-    return {"text/plain": text} if text is not None else None
-
-
-def _as_typed(summary: Any, shell: Any) -> Any:
-    """Add the typed expression to the summary of a tensor without a name."""
-    from tensornp.core.summary.card import TensorSummary
-    from tensornp.fronts.ipython.cell_value import typed_expression
-
-    if type(summary) is not TensorSummary or summary.surroundings.name:
-        return summary
-    typed = first_that_works("what was typed", lambda: typed_expression(shell), lambda _: "")
-    return replace(summary, surroundings=replace(summary.surroundings, typed=typed)) if typed else summary
 
 
 def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:

@@ -122,14 +122,14 @@ class ValueMagics(Magics):
                 summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
                 make = partial(comparison_document, summary)
             display(displayed("a comparison", make, anchor), raw=True)
-        if found is not None:
-            self._live.show(anchor, partial(self._rows, found, anchor))
+        if found is not None and not keeps_outputs_apart(self.shell):
+            self._live.show(anchor, partial(_live_comparison, found, self.shell.user_ns, anchor))
 
-    def _rows(self, found: WeightsComparison, anchor: str) -> LivePart | None:
-        """Return the maker of a live comparison; None if outputs are kept apart."""
-        from tensornp.widget.comparison import live_comparison
 
-        return None if keeps_outputs_apart(self.shell) else live_comparison(found, self.shell.user_ns, anchor)
+def _live_comparison(found: WeightsComparison, names: dict[str, Any], anchor: str) -> LivePart | None:
+    from tensornp.widget.comparison import live_comparison
+
+    return live_comparison(found, names, anchor)
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

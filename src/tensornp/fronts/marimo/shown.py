@@ -1,15 +1,30 @@
-"""The static card in marimo with its live part; marimo is not imported here."""
+"""The static card in marimo with its live part; marimo is imported where it runs.
+
+marimo creates a widget only where it is shown. So each part is in a hidden box, and moves to its card from there.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
+import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.fallback import first_that_works
 
-LIVE = ("ModuleView", "WeightsExplorer", "FollowedPass", "WeightsComparison")
-"""Classes with a live part."""
+if TYPE_CHECKING:
+    from tensornp.widget.part import LivePart
+
+
+class _Shown(NamedTuple):
+    """A part and the thread of its kernel; a server has one for each visitor."""
+
+    part: LivePart
+    kernel: threading.Thread
+
+
+_living: list[_Shown] = []
 
 
 def runs_in_notebook() -> bool:
@@ -29,10 +44,12 @@ def mime_of(obj: Any) -> tuple[str, str]:
         return "text/html", first_that_works("a live card", lambda: _toggle_html(obj), lambda _: obj._repr_html_())
     names = _names()
     name = next((name for name, value in list(names.items()) if value is obj and not name.startswith("_")), "")
-    summary = summary_in(names, obj, name)
-    live = first_that_works("a live part", lambda: _live_part_of(obj, summary, names, name), lambda _: None)
-    anchor, part = live or ("", "")
-    return "text/html", summary_html(summary, DisplayOptions(), anchor=anchor) + part
+    summary, anchor = summary_in(names, obj, name), f"tnp-{uuid.uuid4().hex[:8]}"
+    part = None
+    if runs_in_notebook():
+        part = first_that_works("a live part", lambda: _part_of(obj, summary, names, name, anchor), lambda _: None)
+    static = summary_html(summary, DisplayOptions(), anchor=anchor if part is not None else "")
+    return "text/html", static + (_part_html(part) if part is not None else "")
 
 
 def _names() -> Mapping[str, Any]:
@@ -49,20 +66,44 @@ def _names() -> Mapping[str, Any]:
 def _toggle_html(toggle: Any) -> str:
     """Return a live card, which docks into the static one; the static card alone without a notebook."""
     if not runs_in_notebook():
-        html: str = toggle._repr_html_()
-        return html
-    from tensornp.fronts.marimo.live import html_of, new_anchor
-
-    static: str = toggle.move_into(new_anchor())
-    return static + html_of(toggle)
+        return str(toggle._repr_html_())
+    return str(toggle.move_into(f"tnp-{uuid.uuid4().hex[:8]}")) + _part_html(toggle)
 
 
-def _live_part_of(obj: Any, summary: Any, names: Mapping[str, Any], name: str) -> tuple[str, str] | None:
-    """Return the class of the card for the live part of `obj`, and the HTML of the part; None without one."""
-    if not runs_in_notebook() or type(summary).__name__ not in LIVE:
+def _part_html(part: LivePart) -> str:
+    """Return HTML that creates a part without showing it.
+
+    Parts of visitors who have left, and of cells that have run again, are closed; marimo keeps them.
+    """
+    import marimo
+
+    for one in list(_living):
+        # A private name of marimo says whether a comm is closed.
+        is_closed = getattr(one.part.comm, "_closed", one.part.comm is None)
+        if one.part is part or is_closed or not one.kernel.is_alive():
+            _living.remove(one)
+            if one.part is not part:
+                one.part.close()
+    _living.append(_Shown(part, threading.current_thread()))
+    return f'<div hidden style="display:none">{marimo.ui.anywidget(part).text}</div>'
+
+
+def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], name: str, anchor: str) -> LivePart | None:
+    """Return the live part of the object `name`, None if there is nothing to open."""
+    kind = type(summary).__name__
+    if kind == "FollowedPass":
+        from tensornp.widget.calls import CallsWidget
+
+        is_tree = obj.is_over and len(obj._record.calls) > 1
+        return CallsWidget(obj, opened=name, anchor=anchor) if is_tree else None
+    if kind == "WeightsComparison":
+        from tensornp.widget.comparison import live_comparison
+
+        return live_comparison(obj, names, anchor)
+    if kind not in ("ModuleView", "WeightsExplorer"):
         return None
-    from tensornp.fronts.marimo.live import html_of, new_anchor, part_of
+    from tensornp.widget.weights import live_weights
 
-    anchor = new_anchor()
-    part = part_of(obj, summary, names, name, anchor)
-    return (anchor, html_of(part)) if part is not None else None
+    if kind == "WeightsExplorer":
+        return live_weights(obj, names, name, anchor=anchor)
+    return live_weights(summary.explorer, names, f"tnp.weights({name})" if name else "", summary, anchor=anchor)

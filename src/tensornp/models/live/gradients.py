@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import Unguarded
@@ -19,13 +19,6 @@ class Gradient(NamedTuple):
 
     norm: float | None
     alarm: str
-
-
-@outside_modes
-def without_gradient(entries: Iterable[WeightEntry], gradients: Collection[str]) -> set[str]:
-    """Return the names of weights without a gradient if others have one."""
-    trained = {one.name for one in entries if is_of_torch(one.tensor) and one.requires_grad and one.tensor.is_leaf}
-    return trained.difference(gradients) if gradients else set()
 
 
 @outside_modes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.container import ContainerSummary, Row
-from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarm_text
 from tensornp.render.layout.document import Document, headline
 from tensornp.render.layout.table import Table, TableRow, said_once, without_common, without_empty
@@ -43,10 +42,11 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
 
 def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
     """Return the table, and what is the same in all of its rows."""
-    rows = [
-        TableRow(_cells(row), has_facts=row.tensor is not None or row.array is not None, alarm=_alarm(row))
-        for row in summary.rows
-    ]
+    rows = []
+    for row in summary.rows:
+        held = row.array or row.tensor
+        alarm = alarm_text(held.stats) if held is not None else ""
+        rows.append(TableRow(_cells(row), has_facts=held is not None, alarm=alarm))
     if summary.num_left_out:
         left_out = f"… {summary.num_left_out:,} more left out; %config TensorDisplay.max_rows sets how many are shown"
         rows.insert(summary.num_first, TableRow((left_out,)))
@@ -59,17 +59,6 @@ def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
     return table, common
 
 
-def _alarm(row: Row) -> str:
-    held = row.array or row.tensor
-    return alarm_text(held.stats) if held is not None else ""
-
-
-def _nbytes_text(info: TensorInfo) -> str:
-    """Return the bytes of a tensor, and of one that is spread over ranks those of this one."""
-    here = on_this_rank(format_nbytes(info._held_nbytes - info._nbytes_elsewhere)) if info._numel_elsewhere else ""
-    return format_nbytes(info._held_nbytes) + here
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     summary = row.tensor
     if row.array is not None:
@@ -78,7 +67,10 @@ def _cells(row: Row) -> tuple[str, ...]:
     if summary is None:
         return (row.name, "", "", "", "", "", "", row.text)
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
-    nbytes = _nbytes_text(summary.info) if summary.info is not None else ""
+    nbytes, info = "", summary.info
+    if info is not None:
+        here = on_this_rank(format_nbytes(info._held_nbytes - info._nbytes_elsewhere)) if info._numel_elsewhere else ""
+        nbytes = format_nbytes(info._held_nbytes) + here
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
     # An item that is no leaf says its source.
     grad = by_kind.get("grad", "")

@@ -59,12 +59,11 @@ def _lines(report: Report) -> list[tuple[str, str]]:
     alike: dict[Any, list[ReportLine]] = {}
     for i, line in enumerate(ordered if is_many else report.lines):
         alike.setdefault(line.parts if is_many else i, []).append(line)
-    return [(_text(group), group[0].alarm) for group in alike.values()]
-
-
-def _text(group: list[ReportLine]) -> str:
-    text = " · ".join(group[0].parts)
-    return f"{listed([line.name for line in group], MAX_NAMES)}: {text}" if group[0].name else text
+    texts = []
+    for group in alike.values():
+        names = f"{listed([line.name for line in group], MAX_NAMES)}: " if group[0].name else ""
+        texts.append((names + " · ".join(group[0].parts), group[0].alarm))
+    return texts
 
 
 def _divs(lines: list[tuple[str, str]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import median
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted, legible, percent
@@ -26,8 +25,6 @@ MAX_NAMED = 8
 """Names in a line."""
 _NEARLY_ALL = 0.99
 """A larger share of changed elements is not printed."""
-_MANY = 5
-"""Changed weights for a sentence with their median."""
 _CURE = ": a copy that is made before a step, as by copy.deepcopy, keeps the old values"
 _FIGURES: dict[str, Callable[[float], str]] = {
     CHANGE: percent,
@@ -51,10 +48,7 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the comparison: verdict, table of the largest changes, one-sided weights.
-
-    `call` is the expression of the comparison.
-    """
+    """Return the verdict, the largest changes, and the weights of one side."""
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
     rows = printed_rows(found)
     printed, _ = _tables(found, rows, ())
@@ -107,8 +101,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
     changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if changes:
-        half = f"; half of them by more than {percent(median(changes))}" if len(changes) >= _MANY else ""
-        yield f"they changed by up to {percent(max(changes))} of their size{half}"
+        yield f"they changed by up to {percent(max(changes))} of their size"
         floor = found._median_norms.get("", 0.0)
         of_weights = f" of weights ({floor:.3g})" if floor else ""
         yield f"change: norm of the difference ÷ norm before, or ÷ the median norm{of_weights} if that is larger"
@@ -143,7 +136,7 @@ def _table_row(found: WeightsComparison, row: Row) -> TableRow:
         texts.pop(NOT_EQUAL, None)
     name, shown = legible(row.pattern), cut_inside(row.pattern, MAX_SHOWN)
     cells = {
-        "name": _times(shown, row),
+        "name": shown + _times(row),
         "what": ", ".join(filter(None, _words(found, row))),
         "shape": _of_both([one._shapes for one in every]),
         "dtype": _of_both([one._dtypes for one in every]),
@@ -151,10 +144,6 @@ def _table_row(found: WeightsComparison, row: Row) -> TableRow:
     }
     titles = (name if name != shown else "", *[""] * (len(HEADINGS) - 1))
     return TableRow(tuple(cells.get(heading, "") for heading in HEADINGS), titles, alarm=_alarm(found, names))
-
-
-def _times(name: str, row: Row) -> str:
-    return f"{name} × {len(row.entries):,}" if len(row.entries) > 1 else name
 
 
 def _of_both(pairs: Sequence[tuple[object, object]]) -> str:
@@ -215,11 +204,15 @@ def _folds(found: WeightsComparison, printed: Sequence[Row], call: str) -> Itera
         kinds.setdefault(how + (f", {fact}" if fact else ""), []).append(name)
     for how, names in kinds.items():
         rows = found._rows_of(names)
-        texts = [_times(cut_inside(row.pattern, MAX_INSIDE), row) for row in rows[:MAX_NAMED]]
+        texts = [cut_inside(row.pattern, MAX_INSIDE) + _times(row) for row in rows[:MAX_NAMED]]
         texts += [""] * (_num_in(rows) - _num_in(rows[:MAX_NAMED]))
         # A reason says what to do about them.
         which = "" if how == "unchanged" else f": {listed(texts, MAX_NAMED)}"
         yield f"{counted(len(names), noun)} {how}{which}"
+
+
+def _times(row: Row) -> str:
+    return f" × {len(row.entries):,}" if len(row.entries) > 1 else ""
 
 
 def _num_in(rows: Sequence[Row]) -> int:
@@ -240,7 +233,9 @@ def _one_sided(found: WeightsComparison) -> Iterator[str]:
         for name, text in found._beside.items()
     )
     yield from _first(_by_reason(found._exempt))
-    yield from _prefixes(found)
+    for prefix, side in zip(found._prefixes, found._sides, strict=True):
+        if prefix:
+            yield f"{side} has {prefix!r} before its names: a weight is found by either name"
     yield from _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())
     yield from _first(f"not all is listed of {legible(why)}" for why in found._not_listed)
 
@@ -258,12 +253,3 @@ def _by_reason(whys: Mapping[str, str]) -> list[str]:
     for name, why in whys.items():
         alike.setdefault(why, []).append(legible(name))
     return [f"{len(names):,} on one side, {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
-
-
-def _prefixes(found: WeightsComparison) -> Iterator[str]:
-    """Yield the prefix of the names of each side; the rows have the names of the first."""
-    pairs = list(zip(found._prefixes, found._sides, strict=True))
-    texts = [f"{side} has {prefix!r} before its names" for prefix, side in pairs if prefix]
-    texts += [f"{side} has not" for prefix, side in pairs if not prefix and texts]
-    if texts:
-        yield f"{', '.join(texts)}: a weight is found by either name"

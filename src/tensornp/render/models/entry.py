@@ -22,22 +22,15 @@ MAX_SHOWN = 10
 
 def entry_document(summary: EntrySummary, options: DisplayOptions) -> Document:
     """Return the name over the facts, and under them what NumPy prints, or why nothing is printed."""
-    name, seen = _name(summary), summary.preview
+    entry, seen = summary.entry, summary.preview
+    # An empty name could not be seen.
+    name = cut(entry.name, MAX_TOLD) or "''"
+    facts = [(label, cut(said, MAX_TOLD)) for label, said in facts_of(entry) if label != "no values"]
+    facts += [("code", legible(entry.code))] if entry.code else []
     heading = Part(name, f'<div style="{HEADING}"><b>{name_html(name)}</b></div>')
     values = Part(seen.text or summary.refusal, values_html(seen.text, summary.refusal, options.max_height))
     note = Part(f"({seen.note})", f"<small>{escape(seen.note)}</small>") if seen.note else Part()
-    return Document((heading, _table(summary), values, note))
-
-
-def _name(summary: EntrySummary) -> str:
-    # A name may be empty, and is none then that could be seen.
-    return cut(summary.entry.name, MAX_TOLD) or "''"
-
-
-def _table(summary: EntrySummary) -> Table:
-    facts = [(label, cut(said, MAX_TOLD)) for label, said in facts_of(summary.entry) if label != "no values"]
-    code = [("code", legible(summary.entry.code))] if summary.entry.code else []
-    return Table(("fact", "value"), tuple(map(TableRow, [*facts, *code])))
+    return Document((heading, Table(("fact", "value"), tuple(map(TableRow, facts))), values, note))
 
 
 def panel_html(entry: WeightEntry, more: str, seen: Preview) -> str:
@@ -55,10 +48,7 @@ def panel_html(entry: WeightEntry, more: str, seen: Preview) -> str:
 
 
 def array_code(entry: WeightEntry, opened: str) -> str:
-    """Return the expression of the array of a weight, empty where none reaches it.
-
-    `opened` is that of the explorer.
-    """
+    """Return the expression of a weight's array by that of the explorer, empty where none reaches it."""
     if not entry.code:
         return ""
     if not entry.extents:

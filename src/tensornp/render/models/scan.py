@@ -7,7 +7,7 @@ from html import escape
 from itertools import islice
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
-from tensornp.core.values.stats.record import ALL, TensorStats, alarm_text
+from tensornp.core.values.stats.record import ALL, alarm_text
 from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind
@@ -34,18 +34,22 @@ _ALWAYS = ("name",)
 def scan_document(
     found: ScanTable, has_all: tuple[str, str] = (".to_frame() of the scan", ".failed of the scan")
 ) -> Document:
-    """Return totals, non-finite values, the table of findings, and unread weights.
+    """Return totals, non-finite values, findings and unread weights.
 
-    `has_all` says where the rest is of what is too much for a page: of the findings, and of why something was not read.
+    `has_all` names the places that have all findings and all unread weights.
     """
     every = {name: found.findings(name) for name in islice(found, found.num_alarms + found.num_quiet)}
     alarms = [(kind, names) for kind, names in by_kind(every.items()).items() if kind.is_alarm]
-    plain = [name for name, findings in every.items() if _is_plain(found[name], findings)]
-    odd = [name for name in every if name not in set(plain)]
+    plain = {
+        name: None
+        for name, findings in every.items()
+        if found[name].scope == ALL and all(one.rank == PLAIN_RANK for one in findings)
+    }
+    odd = [name for name in every if name not in plain]
     rows = [_row(found, name, every[name]) for name in odd[:MAX_ROWS]]
     table = without_empty(Table(_HEADINGS, tuple(rows)), _ALWAYS)
     calm = [_calm(found, bool(plain))] if found and not odd else []
-    said = (*calm, *_said(found, len(odd[MAX_ROWS:]), plain, has_all))
+    said = (*calm, *_said(found, len(odd[MAX_ROWS:]), list(plain), has_all))
     loud = (alarm_line(kind.with_scope(len(names)), f": {_names(names)}") for kind, names in alarms)
     return Document((headline(" · ".join(found.told())), *loud, table, small_print(*said)))
 
@@ -53,15 +57,14 @@ def scan_document(
 def _row(found: ScanTable, name: str, findings: list[Finding]) -> TableRow:
     stats = found[name]
     text = cut("; ".join(one.text for one in findings if one.rank >= ALARM_RANK), _MAX_TEXT)
-    return TableRow((_names([name]), *_figures(stats), text), alarm=alarm_text(stats))
+    figures = (stats.min, stats.max, stats.mean, stats.std)
+    texts = [number_text(figure) if figure is not None else "" for figure in figures]
+    zeros = f"{stats.zeros:,}" if stats.zeros else ""
+    return TableRow((_names([name]), *texts, zeros, text), alarm=alarm_text(stats))
 
 
 def _names(names: list[str]) -> str:
     return listed([cut_inside(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
-
-
-def _is_plain(stats: TensorStats, findings: list[Finding]) -> bool:
-    return stats.scope == ALL and all(one.rank == PLAIN_RANK for one in findings)
 
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
@@ -79,13 +82,6 @@ def _calm(found: ScanTable, has_plain: bool) -> str:
         counted(sum(stats.zeros for stats in every), "zero"),
     ]  # fmt: skip
     return ", ".join(filter(None, said))
-
-
-def _figures(stats: TensorStats) -> Iterator[str]:
-    """Yield the last columns, which are empty without a finite element."""
-    for figure in (stats.min, stats.max, stats.mean, stats.std):
-        yield number_text(figure) if figure is not None else ""
-    yield f"{stats.zeros:,}" if stats.zeros else ""
 
 
 def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[str, str]) -> Iterator[str]:

@@ -88,8 +88,12 @@ def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = 
     num_parts = (counts is not None) + (picture is not None)
     figure: Figure = _figure_class()(figsize=(4.8 * max(1, num_parts), 3.8), layout="constrained")
     if counts is not None:
-        _draw_histogram(figure.add_subplot(1, num_parts, 1), counts, _name_of_values(stats.real is not None))
-        notes.append(_histogram_note(stats))
+        name, of = ("value", "") if stats.real is None else ("modulus", " of the modulus")
+        _draw_histogram(figure.add_subplot(1, num_parts, 1), counts, name)
+        # No bin has these elements.
+        others = ((stats.nan, "NaN"), (stats.posinf, "+Inf"), (stats.neginf, "−Inf"))
+        left_out = ", ".join(f"{count:,} {word}" for count, word in others if count)
+        notes.append(f"histogram{of}: {stats.scope_of_histogram}" + (f", without {left_out}" if left_out else ""))
     if picture is not None:
         axes = figure.add_subplot(1, num_parts, num_parts)
         _draw_heatmap(axes, picture.heatmap, picture.limits)
@@ -99,18 +103,6 @@ def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = 
     if notes:
         figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
     return figure
-
-
-def _name_of_values(is_complex: bool) -> str:
-    return "modulus" if is_complex else "value"
-
-
-def _histogram_note(stats: TensorStats) -> str:
-    """Return the scope of a histogram, and the elements in none of its bins."""
-    others = ((stats.nan, "NaN"), (stats.posinf, "+Inf"), (stats.neginf, "−Inf"))
-    left_out = ", ".join(f"{count:,} {word}" for count, word in others if count)
-    of = "" if stats.real is None else " of the modulus"
-    return f"histogram{of}: {stats.scope_of_histogram}" + (f", without {left_out}" if left_out else "")
 
 
 @functools.cache
@@ -168,7 +160,7 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits) -> None:
         scale = ListedColormap([_share(colour) for colour in palette.scale(anchors)])
         shades = ScalarMappable(Normalize(colours.low, colours.high), scale.with_extremes(under=under, over=over))
         extend = (("neither", "max"), ("min", "both"))[bool(colours.num_below)][bool(colours.num_above)]
-        axes.figure.colorbar(shades, ax=axes, extend=extend).set_label(_name_of_values(heatmap.is_modulus))
+        axes.figure.colorbar(shades, ax=axes, extend=extend).set_label("modulus" if heatmap.is_modulus else "value")
 
 
 def _share(colour: palette.Colour) -> tuple[float, float, float]:

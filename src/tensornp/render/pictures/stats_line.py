@@ -94,7 +94,7 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
 
 
 def _few_values(stats: TensorStats) -> str:
-    """Return the counts of a few integers, such as labels: ``3 values: 0 ×5, 7 ×4, 2 ×1``; else an empty text."""
+    """Return the counts of a few integers, such as labels: ``3 values: 0 ×5, 7 ×4, 2 ×1``; else nothing."""
     known = stats.distribution
     if not isinstance(stats.min, int) or known is None or not known.is_exact or known.one_in > 1:
         return ""

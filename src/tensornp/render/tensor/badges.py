@@ -38,17 +38,17 @@ def badges_line(badges: Sequence[Badge]) -> Part:
     return Part(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
 
-def badge_html(badge: Badge, *, is_told: bool = False) -> str:
-    """Return one badge as static HTML, with its sentence unless that `is_told` elsewhere."""
-    title = "" if is_told else f' title="{escape(badge.title)}"'
-    return f'<span{title} style="{BADGES[badge.tone]}">{escape(badge.text)}</span>'
+def badge_html(badge: Badge, *, is_told: bool = False, is_link: bool = False) -> str:
+    """Return one badge as HTML, with its sentence unless that `is_told` elsewhere.
 
-
-def badge_link(badge: Badge) -> str:
-    """Return the badge of values as a button that leads to the first of them in a live card."""
-    title = f"{badge.title} Go to the first."
-    attributes = f'type="button" class="tensornp-alarm" data-seek="{escape(badge.kind)}" title="{escape(title)}"'
-    return f'<button {attributes} style="{BADGES[badge.tone]}">{escape(badge.text)}</button>'
+    In a live card, a badge of values is a button that leads to the first of them (`is_link`).
+    """
+    rest = f'style="{BADGES[badge.tone]}">{escape(badge.text)}'
+    if is_link:
+        title = f'title="{escape(badge.title)} Go to the first."'
+        return f'<button type="button" class="tensornp-alarm" data-seek="{badge.kind}" {title} {rest}</button>'
+    title = "" if is_told else f'title="{escape(badge.title)}" '
+    return f"<span {title}{rest}</span>"
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
@@ -86,24 +86,20 @@ def _identity(info: TensorInfo) -> Iterator[Badge]:
         yield Badge("type", info.type_name, f"The tensor is of type {info.type_name}.")
     if info.data_state == "uninitialized":
         yield Badge("shape", "no shape yet", "The shape is not known before the first forward pass.")
+    elif -1 in info.shape:
+        text = str(tuple(info.shape)).replace("-1", "?")
+        yield Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
     else:
-        yield _shape(info)
+        held = f"in {counted(info._held_nbytes, 'byte')}"
+        if info._part_nbytes is not None and info.detail:
+            held = f"of which {info.detail}, {held}"
+        if info._numel_elsewhere:
+            # Without it, the part on this rank would be read as the whole.
+            held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
+        yield Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
     yield Badge("dtype", name_of(info.dtype), f"Each element takes {info.itemsize} bytes.".replace("1 bytes", "1 byte"))
     where = "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
     yield Badge("device", str(info.device), f"The values live {where}.")
-
-
-def _shape(info: TensorInfo) -> Badge:
-    if -1 in info.shape:
-        text = str(tuple(info.shape)).replace("-1", "?")
-        return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
-    held = f"in {counted(info._held_nbytes, 'byte')}"
-    if info._part_nbytes is not None and info.detail:
-        held = f"of which {info.detail}, {held}"
-    if info._numel_elsewhere:
-        # Without it, the part on this rank would be read as the whole.
-        held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
-    return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:

@@ -15,7 +15,7 @@ from tensornp.render.layout.style import CARD, HEAD, HEAD_BADGES, REFUSAL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
 from tensornp.render.tensor.array_text import array_html, folded_text
-from tensornp.render.tensor.badges import Badge, badge_html, badge_link, badges_line, badges_of
+from tensornp.render.tensor.badges import Badge, badge_html, badges_line, badges_of
 from tensornp.render.tensor.receipt import card_receipt
 
 
@@ -65,8 +65,7 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         receipt = card_receipt(summary, is_open=options.receipt == "open")
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
     shown = " ".join(
-        badge_link(badge) if badge.kind in links else badge_html(badge, is_told=bool(receipt))
-        for badge in badges_of(summary)
+        badge_html(badge, is_told=bool(receipt), is_link=badge.kind in links) for badge in badges_of(summary)
     )
     is_row = summary.has_values_in_row
     badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
