@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 
@@ -61,11 +62,16 @@ def closest(name: str, names: Iterable[str]) -> str:
     """Return the end of a sentence with the most similar name, or ``""``."""
     import difflib
 
-    # Of many names, those with the same last key are tried first.
-    last = name.rpartition(".")[2]
-    some = sorted(islice(names, _MAX_NAMES), key=lambda one: not one.endswith(last))[:_MAX_COMPARED]
-    found = difflib.get_close_matches(name[:MAX_SHOWN], [legible(one[:MAX_SHOWN]) for one in some], 1)
+    own, some = name[:MAX_SHOWN], [*islice(names, _MAX_NAMES)]
+    if len(some) > _MAX_COMPARED:
+        some = heapq.nlargest(_MAX_COMPARED, some, lambda one: _num_alike(own, one) + _num_alike(own[::-1], one[::-1]))
+    found = difflib.get_close_matches(own, [legible(one[:MAX_SHOWN]) for one in some], 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""
+
+
+def _num_alike(one: str, other: str) -> int:
+    both = zip(one, other, strict=False)
+    return next((i for i, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
