@@ -34,7 +34,7 @@ def as_usage_errors(magic: str = "") -> Iterator[None]:
     try:
         yield
     except TensornpError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(str(error).replace("pass copy=None", "pass copy=None (leave out --share)")) from None
     except UsageError:
         raise
     except Exception as error:

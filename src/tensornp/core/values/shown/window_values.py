@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,9 @@ FULL = 100
 """The shade of the largest magnitude; negative numbers have negative shades."""
 NAN, POSITIVE_INF, NEGATIVE_INF, HIDDEN = 127, 126, -126, 125
 """The shades of elements without a place on the scale."""
+
+_PLAIN_RANGE = (1e-5, 1e5)
+"""Largest magnitudes of a window that is printed without an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,24 @@ def read_window(subject: Subject, window: Window) -> Seen:
     shades, scale = shades_of(array)
     hidden = np.ma.getmaskarray(array)
     exact = ["--" if is_hidden else str(value) for value, is_hidden in zip(np.ma.getdata(array), hidden, strict=True)]
-    texts = [text if text == "--" else text.removesuffix(".").replace("-", "−") for text in texts_of(array)]
+    texts = [text if text == "--" else text.replace("-", "−") for text in _short_texts(array)]
     return Seen(texts, exact, shades, scale)
+
+
+def _short_texts(array: Any) -> list[str]:
+    """Return numbers with the same decimals; NumPy would write all with an exponent if one is tiny."""
+    shown = np.ma.compressed(array)
+    finite = np.abs(shown[np.isfinite(shown)]) if array.dtype.kind == "f" else np.zeros(0)
+    largest = float(finite.max(initial=0))
+    if not _PLAIN_RANGE[0] <= largest < _PLAIN_RANGE[1]:
+        return [text.removesuffix(".") for text in texts_of(array)]
+    is_whole = bool((finite == np.rint(finite)).all())
+    decimals = 0 if is_whole else max(3 - math.floor(math.log10(largest)), 0)
+    least = 0.5 * 10.0**-decimals
+    return [
+        "--" if value is None else f"{value:.1e}" if 0 < abs(value) < least else f"{value:.{decimals}f}"
+        for value in array.tolist()
+    ]
 
 
 @outside_modes
