@@ -58,7 +58,7 @@ def test_a_layer_with_another_activation_is_not_folded_with_the_others():
 
 @pytest.mark.parametrize(
     ("frozen", "text"),
-    [(0, "31 parameters · 124 bytes · all trainable"), (1, "31 parameters · 124 bytes · 21 trainable")],
+    [(0, "31 parameters · 124 bytes · all parameters"), (1, "31 parameters · 124 bytes · 21 trainable")],
 )
 def test_the_heading_counts_trainable_parameters(frozen, text):
     """As `requires_grad` says."""

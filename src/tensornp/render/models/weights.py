@@ -92,12 +92,12 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     elsewhere = not_counted(every)
     own = [one for one in every if one._is_trained is not None and one.name not in elsewhere]
     trained = sum(one.numel for one in own if one._is_trained)
-    trainable = "all trainable" if all(one._is_trained for one in own) else f"{trained:,} trainable"
-    source, own_class = cut_inside(explorer.source, _MAX_SOURCE), cut(explorer.classes.get("", ""), MAX_SHOWN)
+    is_said = trained and not spread and not all(one._is_trained for one in own)
+    source, own_class = cut_inside(explorer.source, _MAX_SOURCE), explorer.classes.get("", "").partition(" ")[0]
     said = [
-        "" if own_class.partition(" ")[0] == source else source, own_class,
+        source, cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
         number_told(explorer.values()), parameters, stored, nbytes,
-        trainable if trained and not spread else "",
+        f"{trained:,} trainable" if is_said else "",
         *said_once(common, is_whole=True),
     ]  # fmt: skip
     return " · ".join(filter(None, said))
@@ -126,7 +126,7 @@ def table_of(
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
     table, common = without_common(table, tuple(column.name for column in known if column.is_said_once))
     # The heading names the file already, and that what it holds are tensors.
-    told = tuple(text for text in common if text not in ("tensor", "parameter", cut(file_name(source), MAX_SHOWN)))
+    told = tuple(text for text in common if text not in ("tensor", cut(file_name(source), MAX_SHOWN)))
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
 
 
@@ -140,22 +140,19 @@ def _nothing(rows: list[Row]) -> list[str]:
 def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
     if row.module:
         blank = ("",) * (sum(column.text is not None for column in columns()) - 1)
-        return TableRow((_beside(row.pattern, beside), *blank), has_facts=False, is_quiet=True)
+        name = cut_inside(row.pattern, MAX_INSIDE)
+        return TableRow((f"{name}  {cut(beside, MAX_SHOWN)}", *blank), has_facts=False, is_quiet=True)
     told = [(column.text(row), column.title(row) if column.title else "") for column in columns() if column.text]
     cells, titles = zip(*told, strict=True)
-    if beside:
-        cells = (_beside(cells[0], beside), *cells[1:])
     odd = [entry.name for entry in row.entries if entry.name in alarms]
     alarm = alarms[odd[0]] if odd else ""
+    if beside and not odd:
+        name, text = str(cells[0]), cut(beside, MAX_SHOWN)
+        quiet = f'{name_html(name)}&ensp;<span style="{QUIET}">{escape(text)}</span>'
+        cells = (Drawn(f"{name}  {text}", quiet), *cells[1:])
     if odd and len(row.entries) > 1:
         alarm += f" in {cut_inside(odd[0], MAX_INSIDE)}" + (f" and {len(odd) - 1:,} more" if len(odd) > 1 else "")
     return TableRow(cells, titles, alarm=alarm)
-
-
-def _beside(name: str, text: str) -> Drawn:
-    """Return the cell of a name, and a quiet text behind it."""
-    name, text = cut_inside(name, MAX_INSIDE), cut(text, MAX_SHOWN)
-    return Drawn(f"{name}  {text}", f'{name_html(name)}&ensp;<span style="{QUIET}">{escape(text)}</span>')
 
 
 def _problems(explorer: WeightsExplorer) -> list[str]:

@@ -45,7 +45,7 @@ def sizes_of(picture: Picture, size: Any) -> tuple[list[tuple[int, int]], list[s
         times = max(1, min(MAX_MAGNIFICATION, times))
         return [(height * times, width * times) for height, width in own], []
     most = min(2048, int((_MAX_PAGE / len(own)) ** 0.5))
-    if not (hasattr(size, "__index__") and 1 <= size <= most):
+    if not isinstance(size, (int, np.integer)) or not 1 <= size <= most:
         raise BadRequestError(f"size must be an integer from 1 to {most:,} for {len(own)} pictures, got {quoted(size)}")
     shown = [(max(1, round(h * size / max(h, w))), max(1, round(w * size / max(h, w)))) for h, w in own]
     return shown, [f"reduced to {size} pixels"] if size < max(largest) else []
