@@ -158,7 +158,7 @@ def test_axes_are_chosen_and_never_twice_the_same(navigator: MakeNavigator) -> N
     rows, columns = (shown.page.get_by_role("combobox", name=f"Axis of the {name}") for name in ("rows", "columns"))
     rows.select_option("0")
     shown.settle()
-    expect(shown.page.locator(".tensornp-expressions code").first).to_have_text("w_np[:, 0, 0:12]")
+    expect(shown.page.locator(".tensornp-expressions code").first).to_have_text("w_np[:, 0, :]")
     columns.select_option("0")
     shown.settle()
     expect(rows).to_have_value("2")

@@ -23,7 +23,9 @@ def test_a_module_is_a_folded_table_of_its_weights(shell):
     model = torch.nn.Sequential(*layers, torch.nn.BatchNorm1d(4))
     model[0].bias.requires_grad_(False)
     text, page = shown(shell, model)
-    heading = "Sequential · 205 weights · 2,008 parameters · 2,017 elements stored · 7.9 KiB · 2,004 trainable · all cpu"
+    heading = (
+        "Sequential · 205 weights · 2,008 parameters · 2,017 elements stored · 7.9 KiB · 2,004 trainable · all cpu"
+    )
     assert text.splitlines()[0] == heading
     assert "{0..99}.weight" in text
     assert "{0..99}.bias" in text

@@ -105,3 +105,12 @@ def test_the_live_tree_has_the_same_rows():
     assert shown[3]["open"] is None
     found = widget._rows({"search": "1"})
     assert "ReLU" not in found["html"]
+
+
+def test_equal_activations_stay_between_their_neighbours():
+    """They are folded with the layers around them alone."""
+    convolutions = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten()]
+    assert rows(nn.Sequential(*convolutions)) == [
+        "0.weight Conv2d 3 → 8, kernel_size=3, stride=1", "0.bias", "1 ReLU",
+        "2.weight Conv2d 8 → 8, kernel_size=3, stride=1", "2.bias", "3 ReLU", "4 Flatten",
+    ]  # fmt: skip

@@ -140,7 +140,8 @@ def _of_children(children: list[Branch]) -> list[Branch]:
     """Return the children in order, with equal numbered ones merged at the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
-        is_numbered = _is_number(child.label.partition(".")[0])
+        # Modules without weights stay between their neighbours.
+        is_numbered = not child.module and _is_number(child.label.partition(".")[0])
         alike.setdefault(child.signature if is_numbered else child.label, []).append(child)
     if len(alike) == len(children):
         return children

@@ -49,7 +49,7 @@ class Image:
         """All pictures as a uint8 array of shape (N, H, W, C), converted as shown, at their own size.
 
         NaN, infinite and hidden pixels are black. Raises BadRequestError for pictures of several sizes, and
-        TooLargeError for more than 256 pictures or 4 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
+        TooLargeError for more than 1,024 pictures or 8 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
         """
         shapes = list(dict.fromkeys(one.shape for one in self._each()))
         if len(shapes) > 1:
@@ -65,7 +65,7 @@ class Image:
     def _each(self) -> tuple[np.ndarray[Any, Any], ...]:
         if not self._pictures:
             raise TooLargeError(
-                f"at most {MAX_PICTURES} pictures of {MAX_ALL_PIXELS:,} pixels are converted; pass fewer"
+                f"at most {MAX_PICTURES:,} pictures of {MAX_ALL_PIXELS:,} pixels in all are converted; pass fewer"
             )
         return self._pictures
 
@@ -126,7 +126,7 @@ def image(
     -----
     Reads the pixels on the tensor's own device, and changes nothing. At most 64 tiles and about a million pixels are
     shown: the first pictures and channels, and every second, third, … row and column of large ones. ``.arrays`` and
-    ``.pil()`` have all pictures at full size, up to 256 pictures and 4 million pixels.
+    ``.pil()`` have all pictures at full size, up to 1,024 pictures and 8 million pixels, in the range of all.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from tensornp.core.values.shown.preview import gathered, what_it_stands_for
 from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError, TooLargeError
 
-MAX_PICTURES, MAX_ALL_PIXELS = 256, 2**22
+MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 """Pictures and pixels that are converted at full size."""
 _MAX_SAID = 4
 """Different words about the pictures of a list in a caption."""
@@ -115,7 +115,9 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_
         raise BadRequestError(f"{name} values are no brightness; {cure}")
     laid_out = layout_of(shape, layout, max_tiles, max_pixels)
     if has_all and not laid_out.is_whole:
-        raise TooLargeError(f"{MAX_PICTURES} pictures and {MAX_ALL_PIXELS:,} pixels are converted at most; pass fewer")
+        raise TooLargeError(
+            f"at most {MAX_PICTURES:,} pictures of {MAX_ALL_PIXELS:,} pixels in all are converted; pass fewer"
+        )
     shown = read(laid_out.places)
     if issubclass(type(obj), np.ma.MaskedArray):
         shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])

@@ -150,8 +150,8 @@ def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
         size = size.astype(np.result_type(size.dtype, np.float64))
         is_on_scale = ~(is_nan | is_inf | hidden | np.isinf(size))
         placed = size[is_on_scale]
-        low, high = (float(end(placed, initial=0)) for end in (np.min, np.max))
-        limit = max(-low, high)
+        low, high = (float(end(placed)) if placed.size else 0.0 for end in (np.min, np.max))
+        limit = max(abs(low), abs(high))
         # In two steps, since the reciprocal of a tiny limit is no float.
         shades = np.where(is_on_scale & (limit > 0), np.rint(size / (limit or 1.0) * FULL), 0)
     conditions = [hidden, is_nan, is_inf & (np.real(values) == -np.inf), is_inf, np.isinf(size)]

@@ -20,7 +20,7 @@ const STATUS = `<span class="tensornp-where"></span><span class="tensornp-said">
 <span class="tensornp-live-region" aria-live="polite"></span>`;
 
 export class Navigator {
-  columns = 12;
+  columns = 0;
   isAsking = false;
   // The requested axes, part and face; the kernel chooses what is not there.
   view = {};
@@ -65,9 +65,12 @@ export class Navigator {
     // A browser reports a move when cells come to lie under a mouse that rests.
     scroller.addEventListener("pointermove", (event) => (event.movementX || event.movementY) && this.tell(index(event)));
     scroller.addEventListener("pointerleave", () => this.tell(this.current));
-    if (Array.isArray(goal)) this.wish({ show: goal, isInMiddle: true }, true);
-    else if (goal) this.seek(goal, true);
-    else this.wish({}, takesFocus);
+    // The first window is asked for when the page has given it a width.
+    this.begin = () => {
+      if (Array.isArray(goal)) this.wish({ show: goal, isInMiddle: true }, true);
+      else if (goal) this.seek(goal, true);
+      else this.wish({}, takesFocus);
+    };
   }
 
   statusLine() {
@@ -129,12 +132,14 @@ export class Navigator {
     // Whoever has gone elsewhere meanwhile keeps the focus.
     const isFree = [from, document.body].includes(focused()) || this.root.contains(focused());
     this.seen = seen;
+    const before = this.where.textContent;
     this.paint(seen);
+    if (isFirst || this.grid.node.offsetWidth > this.body.clientWidth) this.fit();
     const cell = this.grid.node.querySelector("[tabindex='0']");
     const focus = had || (takesFocus && isFree);
     if (focus) (cell ?? this.controls.index).focus({ preventScroll: true });
     // A cell that takes the focus is read out by itself.
-    else if (!isFirst) this.live.textContent = [seen.text, this.where.textContent].filter(Boolean).join("; ");
+    else if (this.where.textContent !== before && !isFirst) this.live.textContent = [seen.text, this.where.textContent].filter(Boolean).join("; ");
     if (isSought && !isFirst) cell?.scrollIntoView({ block: "nearest" });
     this.paintOverview();
     if (isFirst && isFree) this.came();
@@ -188,6 +193,7 @@ export class Navigator {
     const { whole, numpy, torch } = this.seen;
     const at = this.current.length ? `[${this.current.join(", ")}]` : "";
     this.expression.textContent = numpy;
+    this.expression.hidden = !numpy;
     for (const [name, code] of Object.entries({ numpy, torch, element: whole && `${whole}${at}` })) {
       this.copies[name].dataset.copy = code;
       this.copies[name].hidden = !code;
@@ -216,10 +222,14 @@ export class Navigator {
     const width = this.root.clientWidth;
     this.body.classList.toggle("tensornp-narrow", width < NARROW_PX);
     const room = width - HEAD_PX - (width < NARROW_PX ? 0 : WIDTH + GAP_PX);
-    const columns = clamp(Math.floor(room / CELL_PX) - 1, MAX_COLUMNS) + 1;
-    if (columns === this.columns) return;
+    const shown = this.seen?.size[1];
+    const px = shown ? Math.ceil((this.grid.node.offsetWidth - HEAD_PX) / shown) : CELL_PX;
+    const columns = clamp(Math.floor(room / Math.max(px, 1)) - 1, MAX_COLUMNS) + 1;
+    if (!width || columns === this.columns) return;
+    const isFirst = !this.columns;
     this.columns = columns;
-    if (this.seen) this.wish({ show: this.current, isInMiddle: true });
+    if (isFirst) this.begin();
+    else if (this.seen) this.wish({ show: this.current, isInMiddle: true });
   }
 
   // --- moving

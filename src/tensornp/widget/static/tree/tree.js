@@ -159,7 +159,7 @@ export class Tree {
     const { text, code } = this.facts;
     this.said.textContent = text;
     this.code.textContent = this.copy.dataset.copy = code;
-    this.copy.hidden = !code;
+    this.copy.hidden = this.code.hidden = !code;
   }
 
   paintHead({ head, width }) {
@@ -274,7 +274,7 @@ export class Tree {
   }
 
   toggle(row) {
-    this.fold(row, row.getAttribute("aria-expanded") === "false");
+    if (row.hasAttribute("aria-expanded")) this.fold(row, row.getAttribute("aria-expanded") === "false");
   }
 
   act(row, from) {
