@@ -12,9 +12,8 @@ import { Overview, WIDTH } from "./overview.js";
 const NUM_ROWS = 16;
 const MAX_COLUMNS = 24;
 const NARROW_PX = 480;
-// The width of a number of ten characters, of the row headings, and of the gap beside the overview.
+// The width of a number of ten characters, and of the gap beside the overview.
 const CELL_PX = 84;
-const HEAD_PX = 60;
 const GAP_PX = 16;
 const STATUS = `<span class="tensornp-where"></span><span class="tensornp-said"></span><span class="tensornp-legend"></span>
 <span class="tensornp-live-region" aria-live="polite"></span>`;
@@ -134,7 +133,7 @@ export class Navigator {
     this.seen = seen;
     const before = this.where.textContent;
     this.paint(seen);
-    if (isFirst || this.grid.node.offsetWidth > this.body.clientWidth) this.fit();
+    if (isFirst || this.grid.node.offsetWidth > this.grid.node.parentNode.clientWidth) this.fit();
     const cell = this.grid.node.querySelector("[tabindex='0']");
     const focus = had || (takesFocus && isFree);
     if (focus) (cell ?? this.controls.index).focus({ preventScroll: true });
@@ -221,9 +220,10 @@ export class Navigator {
   fit() {
     const width = this.root.clientWidth;
     this.body.classList.toggle("tensornp-narrow", width < NARROW_PX);
-    const room = width - HEAD_PX - (width < NARROW_PX ? 0 : WIDTH + GAP_PX);
+    const room = width - (width < NARROW_PX ? 0 : WIDTH + GAP_PX);
+    // The headings of the rows count with the columns that are shown.
     const shown = this.seen?.size[1];
-    const px = shown ? Math.ceil((this.grid.node.offsetWidth - HEAD_PX) / shown) : CELL_PX;
+    const px = shown ? Math.ceil(this.grid.node.offsetWidth / shown) : CELL_PX;
     const columns = clamp(Math.floor(room / Math.max(px, 1)) - 1, MAX_COLUMNS) + 1;
     if (!width || columns === this.columns) return;
     const isFirst = !this.columns;
