@@ -82,7 +82,7 @@ def steps_of(path: Path | None) -> Iterator[Any]:
 
 
 def first_step(path: Path) -> Path:
-    """Return the path of one step with which `path` begins: the very object that all longer ones share."""
+    """Return the first step of a path; longer paths share this object."""
     while path[0] is not None:
         path = path[0]
     return path

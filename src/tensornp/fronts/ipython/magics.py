@@ -213,8 +213,7 @@ class TensorMagics(Magics):
 
 
 def _nothing_in(value: Any, wanted: str, cure: str) -> str:
-    """Return that a container holds nothing of what is wanted, and the cure for one of numbers."""
-
+    """Return the error of a container without tensors or arrays, with a cure for numbers."""
     is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
     said = f"; {cure} converts numbers" if is_numbers and value else ""
     return f"there is no {wanted} in this {type(value).__name__}{said}"

@@ -139,7 +139,7 @@ def _html(parts: tuple[Part | Table, ...]) -> str:
 
 
 def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
-    """Return two names, each with what is said beside it, and the verdict over both."""
+    """Return a heading of two names with their remarks, and a verdict."""
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
     badge = f'<span style="{BADGES["plain"]}">{escape(verdict)}</span>'

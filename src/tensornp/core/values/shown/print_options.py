@@ -51,10 +51,6 @@ def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
             return show(), f"printed without the {given} of NumPy's print options, which raised {error_text(error)}"
 
 
-def line_width(own: Mapping[str, Any]) -> int:
-    return _COMPACT_LINEWIDTH if _is_compact(own) else int(np.get_printoptions()["linewidth"])
-
-
 def _is_compact(own: Mapping[str, Any]) -> bool:
     now: Mapping[str, Any] = dict(np.get_printoptions())
     return own.get("precision") == "auto" and all([now.get(name) == value for name, value in _DEFAULTS.items()])
