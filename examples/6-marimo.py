@@ -64,7 +64,7 @@ def _(half, tnp):
 
 @app.cell
 def _(mo):
-    mo.md("""The weights of a model. Press **Scan** for statistics, or click on a weight for its values.""")
+    mo.md("""The weights of a model. Press **Read values** for statistics, or click on a weight for its values.""")
     return
 
 

@@ -233,7 +233,7 @@ def _check_mode(case: Case, mode: str) -> None:
 
 
 def _check_toggle(case: Case) -> None:
-    """In each mode that a live card offers, what it shows is what Bind binds."""
+    """In each mode that a live card offers, what it shows is what Assign assigns."""
     bound: dict[str, Any] = {}
 
     def bind(name: str, make: Callable[[], Any], overwrite: bool) -> None:

@@ -32,7 +32,7 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     notebook = Notebook(lab, server, "modes.ipynb")
     notebook.run_cell(0)
     notebook.run_cell(1)
-    card, name = notebook.outputs(1).first, notebook.panel.get_by_role("textbox", name="Name to bind the array to")
+    card, name = notebook.outputs(1).first, notebook.panel.get_by_role("textbox", name="Name to assign the array to")
 
     def fact(text: str) -> None:
         expect(card.get_by_text(text, exact=True).filter(visible=True)).to_have_count(1)
@@ -54,10 +54,10 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     notebook.radio("copy").click()
     fact("array: copy, 12 bytes")
     name.fill("by_view")
-    card.get_by_role("button", name="Bind", exact=True).click()
+    card.get_by_role("button", name="Assign", exact=True).click()
     expect(notebook.status()).to_contain_text("by_view already names something")
     name.fill("by_copy")
-    card.get_by_role("button", name="Bind", exact=True).click()
+    card.get_by_role("button", name="Assign", exact=True).click()
     expect(notebook.status()).to_have_text("bound to by_copy (copy)")
 
     notebook.run_cell(2)
@@ -163,7 +163,7 @@ def test_keys_pressed_in_the_toggle_are_no_notebook_commands(lab: Page, server: 
     server.write("keys.ipynb", [LOAD, SHOW_W])
     notebook = Notebook(lab, server, "keys.ipynb")
     notebook.run_all()
-    for control in (notebook.radio("view"), notebook.panel.get_by_role("textbox", name="Name to bind the array to")):
+    for control in (notebook.radio("view"), notebook.panel.get_by_role("textbox", name="Name to assign the array to")):
         control.focus()
         for key in "abxmy":
             lab.keyboard.press(key)

@@ -345,8 +345,8 @@ def test_a_window_is_bound_to_a_name(navigator: MakeNavigator) -> None:
     """A name that is taken is asked about, and what was said goes with another window."""
     shown = navigator(counted(50, 4))
     values = shown.page.locator(".tensornp-values")
-    values.get_by_label("Name to bind the array to").fill("x")
-    bind, said = values.get_by_role("button", name="Bind"), values.locator(".tensornp-outcome")
+    values.get_by_label("Name to assign the array to").fill("x")
+    bind, said = values.get_by_role("button", name="Assign"), values.locator(".tensornp-outcome")
     bind.click()
     shown.settle()
     expect(said).to_have_text("bound to x")

@@ -33,8 +33,8 @@ def test_after_run_all_the_toggle_always_answers(lab: Page, server: Server) -> N
         mode, fact = (("share", "array: shared, writeable"), ("copy", "array: copy, 20 bytes"))[time % 2]
         card.get_by_role("radio", name=mode, exact=True).click()
         expect(card.get_by_text(fact, exact=True)).to_be_visible()
-        card.get_by_role("textbox", name="Name to bind the array to").fill(f"{mode}_{time}")
-        card.get_by_role("button", name="Bind", exact=True).click()
+        card.get_by_role("textbox", name="Name to assign the array to").fill(f"{mode}_{time}")
+        card.get_by_role("button", name="Assign", exact=True).click()
         expect(notebook.status()).to_have_text(f"bound to {mode}_{time} ({mode})")
     assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
     outputs = [cell["outputs"] for cell in json.loads(notebook.save().read_text())["cells"]]

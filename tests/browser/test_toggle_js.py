@@ -127,7 +127,7 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
     expect(bind).to_have_accessible_name("Overwrite")
     shown.name.press("End")
     shown.name.press("x")
-    expect(bind).to_have_accessible_name("Bind")
+    expect(bind).to_have_accessible_name("Assign")
     shown.name.press("Backspace")
     expect(bind).to_have_accessible_name("Overwrite")
     assert shown.bound == {"taken": 1}
@@ -135,7 +135,7 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
     shown.answer()
     assert shown.bound["taken"].tolist() == [0, 0]
     expect(shown.status).to_have_text("bound to taken (view)")
-    expect(bind).to_have_accessible_name("Bind")
+    expect(bind).to_have_accessible_name("Assign")
 
 
 def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(toggle: MakeToggle) -> None:
@@ -187,7 +187,7 @@ def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     """Once more where it happens once more, and not with every answer."""
     shown = toggle()
     announced = Announced(shown.page)
-    bind = shown.page.get_by_role("button", name="Bind", exact=True)
+    bind = shown.page.get_by_role("button", name="Assign", exact=True)
     bind.click()
     shown.answer()
     assert announced() == ["bound to w_np (view)"]

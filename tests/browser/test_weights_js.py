@@ -60,7 +60,7 @@ class Tree(ModulePage):
 
     def scan(self) -> None:
         """Scan all, and have the page hear what was found."""
-        self.page.get_by_role("button", name="Scan").click()
+        self.page.get_by_role("button", name="Read values").click()
         self.settle()
         self.set("progress", 0.5)
         end = time.monotonic() + 60
@@ -229,7 +229,7 @@ def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     shown.num_answered += 1
     shown.widget._answer("stats", request)
     expect(card.locator("table").first).to_contain_text("elements")
-    card.get_by_role("button", name="Bind").focus()
+    card.get_by_role("button", name="Assign").focus()
     shown.press("Escape")
     expect(card).to_be_hidden()
     assert shown.focused() == "12.weight"
@@ -261,7 +261,7 @@ def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: 
         "b": torch.arange(3.0),
     }
     shown = tree(weights)
-    expect(shown.page.locator(".tensornp-found")).to_have_text("values not read yet; Scan looks for NaN")
+    expect(shown.page.locator(".tensornp-found")).to_have_text("values not read yet: Read values looks for NaN")
     shown.scan()
     shown.search.fill("c1")
     shown.settle()
@@ -292,7 +292,7 @@ def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
 def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
     """While it runs the button stops it."""
     shown = tree(net())
-    shown.page.get_by_role("button", name="Scan", exact=True).click()
+    shown.page.get_by_role("button", name="Read values").click()
     assert shown.sent()[0]["type"] == "scan"
     shown.num_answered += 1
     shown.set("progress", 0.25)
@@ -341,7 +341,7 @@ def test_the_headings_are_one_stop_of_the_tab_key_and_the_tree_is_another(tree: 
     stops = shown.page.evaluate(f"{every}.filter((node) => node.tabIndex === 0).length")
     assert stops == 2
     heading = shown.page.get_by_role("button", name="elements")
-    shown.page.get_by_role("button", name="Scan").focus()
+    shown.page.get_by_role("button", name="Read values").focus()
     shown.press("Tab", "ArrowRight", "ArrowRight", "Enter")
     expect(heading).to_be_focused()
     assert (shown.names(), heading.get_attribute("title")) == (["a", "b", "c"], "Sort by elements")

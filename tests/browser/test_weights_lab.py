@@ -32,7 +32,7 @@ def test_two_clicks_lead_to_a_nan_without_scrolling(lab: Page, server: Server) -
     notebook.run_cell(1)
     cell = notebook.cell(1)
     tree(cell)
-    cell.get_by_role("button", name="Scan").click()
+    cell.get_by_role("button", name="Read values").click()
     cell.get_by_role("button", name="1 weight has NaN: 3.0.weight").click()
     element = cell.get_by_role("grid").locator("td.tensornp-nan")
     expect(element).to_be_focused()

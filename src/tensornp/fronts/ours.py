@@ -71,9 +71,13 @@ def unshown_text(obj: Any, reason: str) -> str | None:
 
 
 def holds_tensors(obj: Any) -> bool:
-    """Return whether `obj` is a module with parameters, buffers or packed weights."""
+    """Return whether `obj` is a module with parameters, buffers or packed weights, or an optimizer with states."""
     from torch import ScriptObject, Tensor
     from torch.nn import Module
+    from torch.optim import Optimizer
+
+    if isinstance(obj, Optimizer):
+        return any(isinstance(value, Tensor) for held in obj.state.values() for value in held.values())
 
     def has_any(module: Any) -> bool:
         held = (*module._parameters.values(), *module._buffers.values())
@@ -98,7 +102,7 @@ def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
     look = Ledger(session, lambda: options).surroundings_of
     return first_that_works(
         "a display",
-        lambda: shown_of(obj, options, look, expression),
+        lambda: shown_of(obj, options, look, expression, names),
         lambda reason: Unshown(type(obj).__name__, reason),
     )
 

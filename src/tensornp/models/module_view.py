@@ -1,15 +1,17 @@
-"""Summarize a module or a weight for its card."""
+"""Summarize a module, an optimizer, a container of many tensors or a weight for its card."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.info import inspect
@@ -38,7 +40,7 @@ class Alarming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModuleView:
-    """A module as its display shows it."""
+    """What holds weights, as its display shows it; `text` is what torch prints."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, Alarming]
@@ -47,19 +49,27 @@ class ModuleView:
     text: str
 
 
-def module_view(module: torch.nn.Module, options: DisplayOptions, expression: str = "") -> ModuleView:
-    """Return the view of a module; only its `repr` runs code of the user."""
-    view = _looked_at(module, options, expression)
+def module_view(
+    obj: Any, options: DisplayOptions, expression: str = "", names: Mapping[str, Any] = MappingProxyType({})
+) -> ModuleView:
+    """Return the view of an object with weights; `names` may have the model of an optimizer.
+
+    Only the `repr` of modules and optimizers runs code of the user.
+    """
+    view = _looked_at(obj, options, expression, names)
+    if not isinstance(obj, (torch.nn.Module, torch.optim.Optimizer)):
+        return view
     try:
         # Its class may return a string of a class of its own.
-        return replace(view, text=str.__str__(repr(module)))
+        return replace(view, text=str.__str__(repr(obj)))
     except Exception:
         return view
 
 
 @outside_modes
-def _looked_at(module: torch.nn.Module, options: DisplayOptions, expression: str) -> ModuleView:
-    explorer = weights(module, expression=expression, namespace={})
+def _looked_at(obj: Any, options: DisplayOptions, expression: str, names: Mapping[str, Any]) -> ModuleView:
+    # A module's weights need no other names.
+    explorer = weights(obj, expression=expression, namespace={} if is_module(obj) else names)
     budget = StatsBudget(options.stats_nbytes)
     alarms: dict[str, Alarming] = {}
     num_read = num_floats = 0

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+import torch
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import pretty
@@ -29,21 +33,34 @@ _SUMMARIES = {
     "WeightEntry": "tensornp.models.module_view:summarize_entry",
 }
 """Records that are summarized first, with the display options."""
+MAX_LISTED = 16
+"""Tensors of a container up to which each has a row."""
 _WITH_OPTIONS = (":array_document", ":entry_document")
 
 
-def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expression: str = "") -> Any:
-    """Return the summary of `obj`, or a record itself; None without a card. `expression` reaches a module."""
+def shown_of(
+    obj: Any,
+    options: DisplayOptions,
+    look: Look | None = None,
+    expression: str = "",
+    names: Mapping[str, Any] = MappingProxyType({}),
+) -> Any:
+    """Return the summary of `obj`, or a record itself; None without a card.
+
+    `expression` reaches a module or a container, and `names` may have the model of an optimizer.
+    """
     name = type(obj).__name__
     if renderer_of(obj) is None:
-        if not is_module(obj):
-            return summary_of(obj, options, look)
+        holds_weights = is_module(obj) or isinstance(obj, torch.optim.Optimizer)
+        summary = None if holds_weights else summary_of(obj, options, look)
+        if not holds_weights and not _is_long(summary):
+            return summary
         from tensornp.models.module_view import module_view
 
         return first_that_works(
             f"the weights of a {name}",
-            lambda: module_view(obj, options, expression),
-            lambda reason: Unshown(name, reason),
+            lambda: module_view(obj, options, expression, names),
+            lambda reason: summary or Unshown(name, reason),
         )
     path = _SUMMARIES.get(name)
     if path is None:
@@ -51,6 +68,14 @@ def shown_of(obj: Any, options: DisplayOptions, look: Look | None = None, expres
     return first_that_works(
         f"the card of a {name}", lambda: _named(path)(obj, options), lambda reason: Unshown(name, reason)
     )
+
+
+def _is_long(summary: Any) -> bool:
+    """Return whether a container has so many tensors, and little else, that it is shown as weights are."""
+    if type(summary).__name__ != "ContainerSummary" or summary.num_arrays or not summary.is_complete:
+        return False
+    num_leaves = len(summary.rows) + summary.num_left_out
+    return bool(MAX_LISTED < summary.num_tensors > num_leaves / 2)
 
 
 def summary_text(summary: Any, max_height: int = 0) -> str:

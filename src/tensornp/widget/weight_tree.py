@@ -40,8 +40,6 @@ from tensornp.widget.weight_rows import Found, tree_column
 _NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
 _GOALS = {"max |x|": "absmax"}
 """Goals of the navigator by figure."""
-_SIZES = {2**10: "≥ 1 KiB", 2**20: "≥ 1 MiB", 100 * 2**20: "≥ 100 MiB"}
-_IS_SIZE = re.compile(r"[0-9]{1,18}")
 _LAST_PART = re.compile(r".*[\\/]", re.DOTALL)
 
 
@@ -105,13 +103,6 @@ class WeightTree(Tree):
 
     # --- the tree
 
-    def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return the requested view."""
-        asked = super().asked(request)
-        if not all(_IS_SIZE.fullmatch(value) for column, value in asked.filters if column == "bytes"):
-            raise BadRequestError(NONSENSE)
-        return asked
-
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
         """Return the branches and weights below a branch."""
         return self.outline.below(parent, asked)
@@ -167,12 +158,12 @@ class WeightTree(Tree):
         options["state"] |= {state: state for state in found}
         if "where" in options:
             options["where"] = {value: _LAST_PART.sub("", value) for value in options["where"]}
-        options["bytes"] = {str(nbytes): text for nbytes, text in _SIZES.items()}
         options |= {FINDINGS: {}} if FINDINGS in chosen else {}
-        labels = {"where": "place", "bytes": "size"}
+        labels = {"where": "place"}
         return "".join(
             select_html(name, labels.get(name, name), {chosen[name]: chosen[name], **some} if name in chosen else some)
             for name, some in options.items()
+            if len(some) > 1 or name in chosen
         )
 
     def columns(self, asked: Asked) -> list[TreeColumn]:

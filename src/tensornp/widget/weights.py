@@ -31,7 +31,7 @@ from tensornp.widget.weight_rows import Found, findings_html, note_html
 from tensornp.widget.weight_tree import WeightTree
 from tensornp.widget.weights_scan import ScanFound, found_in
 
-_UNREAD = "values not read yet; Scan looks for NaN"
+_UNREAD = "values not read yet: Read values looks for NaN"
 
 
 class WeightsWidget(ScanningPart):

@@ -53,7 +53,9 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
     said += [NOT_LOOKED_AT] if unguarded.left_out else []
     far = f"when {len(table):,} of {counted(len(there), 'weight')} were read" if table else "before any weight was read"
-    return ScanFound(found, " · ".join(said), "" if table.complete else f"the scan was stopped {far}; Scan reads all")
+    return ScanFound(
+        found, " · ".join(said), "" if table.complete else f"the scan was stopped {far}; Read again reads all"
+    )
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

@@ -97,3 +97,20 @@ def test_the_list_of_an_optimizer_is_no_name_of_a_parameter():
     )
     names = [row.name for group in census.folded().groups for row in group.rows]
     assert names == ["opt.param_groups[0]['params'][6]", "model[{0..2}].weight × 3", "model[{0..2}].bias × 3"]
+
+
+def test_many_tensors_are_a_line_for_each_variable():
+    """With class, number and bytes, the largest first; all names are in a fold below, and few need no such lines."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(4, i + 1) for i in range(9)])
+    model[3].weight.data[0, 0] = torch.nan
+    namespace = {"model": model, "x": torch.zeros(50, 50), "few": {"a": torch.zeros(3)}}
+    census = census_in(namespace)
+    names = [(one.name, one.what, one.nbytes) for one in census.variables]
+    assert names[0] == ("x", "(50, 50) float32", 10_000)
+    assert names[1] == ("model", "Sequential, 18 parameters", 4 * 5 * sum(range(1, 10)))
+    assert names[2] == ("few", "dict, 1 tensor", 12)
+    text, page = census_document(census).text(), census_document(census).html()
+    assert "model · 1 NaN in model[3].weight" in text
+    assert "model[8].weight" not in text
+    assert "model[8].weight" in page.partition("<summary>all 20 names</summary>")[2]
+    assert "model[1].weight" in census_document(census_in({"model": model[:3]})).text()

@@ -132,16 +132,29 @@ def test_modes_of_the_user_see_nothing_of_a_display(shell):
     torch.func.grad(lambda x: (x * (shell.show_within_modes(t)["text/plain"] == expected)).sum())(torch.ones(2))
 
 
-def test_a_large_state_dict_is_bounded_and_says_what_it_leaves_out(shell):
-    """2,000 tensors stay under 100 KB of output."""
+def test_a_large_state_dict_is_folded_as_a_model_is(shell):
+    """2,000 tensors stay under 100 KB of output, also if none is like another."""
     state = collections.OrderedDict((f"layer.{i}.weight", torch.ones(3, 3)) for i in range(2000))
+    assert "layer.{0..1999}.weight" in shell.show(state)["text/plain"]
+    state = collections.OrderedDict((f"layer.{i}.weight", torch.ones(3, i)) for i in range(2000))
     data = shell.show(state)
     assert len(data["text/html"].encode()) + len(data["text/plain"].encode()) < 100_000
     for text in (words(data["text/html"]), data["text/plain"]):
-        assert "1,960 more left out" in text
-        assert "OrderedDict of 2,000 tensors · 70.3 KiB · all rows float32, cpu, array shared" in text
+        assert "1,900 more weights left out" in text
+        assert "OrderedDict · 2,000 weights · 5,997,000 elements · 22.9 MiB · all float32, cpu" in text
         assert "layer.0.weight" in text
-        assert "layer.1999.weight" in text
+
+
+def test_an_optimizer_is_a_table_of_its_states(shell):
+    """Each parameter is a row with the sizes of its states; options have one line, and torch's text is a fold."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(4, i + 1) for i in range(9)])
+    optimizer = torch.optim.AdamW(model.named_parameters())
+    assert "text/html" not in shell.show(optimizer), "it has no state yet"
+    sum(layer(torch.ones(4)).sum() for layer in model).backward()
+    optimizer.step()
+    data = shell.show(optimizer)
+    assert "state.8.weight.{step,exp_avg,exp_avg_sq}" in data["text/plain"]
+    assert "param_groups[0]: lr 0.001 · betas (0.9, 0.999) · eps 1e-08 · weight_decay 0.01" in data["text/plain"]
 
 
 def test_a_dict_whose_keys_are_tensors_never_prints_them(shell):

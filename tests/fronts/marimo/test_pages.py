@@ -37,7 +37,7 @@ def try_all(page: Page) -> None:
     weights.get_by_text("weight", exact=True).first.click()
     weights.get_by_role("button", name="Values").click()
     expect(weights.get_by_role("grid")).to_be_visible()
-    weights.get_by_role("button", name="Scan").click()
+    weights.get_by_role("button", name="Read values").click()
     expect(weights.locator("button.tensornp-results", has_text="0 findings")).to_be_visible()
     calls = page.locator(".tensornp-calls")
     calls.get_by_label("Search the names").fill("1")

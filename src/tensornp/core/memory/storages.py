@@ -38,6 +38,7 @@ class Survey:
     """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it."""
 
     def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
+        self._names = namespace
         self._keys: dict[int, Path] = {}
         self._history = history_name(namespace)
         found: list[Found] = []
@@ -68,6 +69,13 @@ class Survey:
 
     def name(self, found: Found) -> str:
         return expression_of(found.path, self._keys)
+
+    def owner(self, found: Found) -> tuple[str, str]:
+        """Return the variable that reaches an object, and its class; IPython's own are ``Out[…]`` and "last error"."""
+        if found.holding != "name":
+            return ("Out[…]", "results") if found.holding == "history" else ("last error", "locals")
+        name = first_step(found.path)[1]
+        return expression_of(first_step(found.path)), type(self._names.get(name)).__name__
 
     def unnamed(self) -> list[Group]:
         return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
@@ -31,6 +33,7 @@ MIN_ROWS_OF_GROUP = 8
 OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]", "last error")
 RELEASED = ("Out[…]", "last error")
 """Owners whose memory `%tensors --release` frees."""
+_NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "array": "array"}
 _HOLDING_ORDER = {"name": 0, "history": 1, "traceback": 2}
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
@@ -67,6 +70,15 @@ class CensusGroup:
         return len(self.rows) * self.num_alike
 
 
+class Owner(NamedTuple):
+    """A variable: its class with the number of tensors, or shape and dtype of its own tensor."""
+
+    name: str
+    what: str
+    nbytes: int
+    alarm: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Census:
     """The table and its totals by device and by owner, each storage once."""
@@ -79,6 +91,7 @@ class Census:
     owners: dict[str, int]
     num_left_out: int
     stopped: str
+    variables: tuple[Owner, ...] = ()
     num_unread: int = 0
     bounds: tuple[str, ...] = ()
 
@@ -148,9 +161,35 @@ def census_of(
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
+        variables=_variables(survey, groups, shown),
         num_unread=budget.num_unread if max_read_nbytes else 0,
         bounds=tuple(budget.bounds),
     )
+
+
+def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) -> tuple[Owner, ...]:
+    """Return a line for each variable, the largest first; memory with several names is that of the first."""
+    kinds: dict[tuple[str, str], Counter[str]] = {}
+    nbytes, first_rows, alarms = Counter[Any](), dict[Any, CensusRow](), dict[Any, str]()
+    for i, group in enumerate(groups):
+        found = _ordered(group)[0]
+        variable = survey.owner(found)
+        state = "state" if _owner_of(group) == "optimizer states" else ""
+        kinds.setdefault(variable, Counter())[state or _NOUNS.get(found.kind, "tensor")] += 1
+        nbytes[variable] += group.nbytes
+        rows = shown[i].rows if i < len(shown) else ()
+        if rows and rows[0].name == variable[0]:
+            first_rows[variable] = rows[0]
+        for row in rows:
+            if row.alarm:
+                alarms.setdefault(variable, f"{row.alarm} in {row.name}")
+    lines = []
+    for variable, counts in kinds.items():
+        what = f"{variable[1]}, {' and '.join(counted(number, kind) for kind, number in counts.items())}"
+        if variable in first_rows:
+            what = f"{first_rows[variable].shape} {first_rows[variable].dtype}"
+        lines.append(Owner(variable[0], what, nbytes[variable], alarms.get(variable, "")))
+    return tuple(sorted(lines, key=lambda one: -one.nbytes))
 
 
 def _rows(

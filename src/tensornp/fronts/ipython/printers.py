@@ -134,7 +134,7 @@ class TensorPrinters:
         from tensornp.render.show import shown_of, summary_html, summary_text
 
         expression = "" if is_met_tensor(obj) else reaching_expression(obj, self._shell)
-        summary = shown_of(obj, self._config.options, self._look, expression)
+        summary = shown_of(obj, self._config.options, self._look, expression, self._shell.user_ns)
         if summary is None or (type(summary) is Unshown and not is_met_tensor(obj)):
             return None
         if type(summary) is TensorSummary and not summary.surroundings.name:

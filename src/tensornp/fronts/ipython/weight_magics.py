@@ -46,7 +46,7 @@ class WeightMagics(Magics):
         An expression is a module, an optimizer, or a container of tensors, modules and optimizers.
 
         Keys in the tree: / searches, arrows move and open, Enter shows a weight or sorts by a heading.
-        "Scan" reads all values.
+        "Read values" reads all.
         The tree keeps no model alive. `tnp.weights(...)` returns the explorer.
 
         Examples::

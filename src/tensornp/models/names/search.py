@@ -18,6 +18,8 @@ _WILDCARD = re.compile(r"\*|\?|\{[^{}]+\}|\[.*")
 _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
 _MAX_NUMBERS = 10_000
 """Numbers of a range in braces."""
+_SAME = {"attn": "attention", "attention": "attn"}
+"""Words that models write in two ways."""
 _PLACE = "\ue000"
 """Marks for braces while a glob becomes an expression."""
 
@@ -25,7 +27,8 @@ _PLACE = "\ue000"
 def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
 
-    A text between slashes is a regular expression. A word is a part of the name or a glob. A glob without a star at
+    A text between slashes is a regular expression. A word is a part of the name or a glob. A number is a whole one, if
+    there is any: ``layers.3`` is not ``layers.30``. A glob without a star at
     either end matches anywhere. Braces list alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only
     matter if the pattern has some. `small` holds the names in lower case, if they are known.
     """
@@ -73,7 +76,12 @@ def none_fits(pattern: str, names: Sequence[str]) -> str:
 def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]:
     """Return at which of these places a name has the word."""
     if _WILDCARDS.isdisjoint(word) and not _BRACES.search(word):
-        return [i for i in places if word in names[i]]
+        found = [i for i in places if word in names[i] or _SAME.get(word, word) in names[i]]
+        if not word[0].isdecimal() and not word[-1].isdecimal():
+            return found
+        before = "(?<![0-9])" if word[0].isdecimal() else ""
+        whole = re.compile(before + re.escape(word) + ("(?![0-9])" if word[-1].isdecimal() else "")).search
+        return [i for i in found if whole(names[i])] or found
     glob = word if word[0] == "*" or word[-1] == "*" else f"*{word}*"
     braces = iter([_one_of(inside) for inside in _BRACES.findall(glob)])
     expression = fnmatch.translate(_BRACES.sub(_PLACE, glob.replace(_PLACE, "?")))

@@ -51,9 +51,7 @@ def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = 
     `found` has the results of a scan: by the name of a weight, `worst` returns its worst finding, and `states`.
     """
     for column, wanted in filters:
-        if column == "bytes":
-            is_passed = one.nbytes >= int(wanted)
-        elif column == FINDINGS:
+        if column == FINDINGS:
             is_passed = found is not None and found.worst(one.name) == wanted
         elif column == "state" and wanted in FOUND_STATES:
             is_passed = found is not None and wanted in found.states(one.name)
@@ -77,4 +75,4 @@ def has_state(one: WeightEntry, state: str) -> bool:
 
 
 def filters() -> tuple[str, ...]:
-    return (*(column.name for column in columns() if column.choice is not None), "state", "bytes", FINDINGS)
+    return (*(column.name for column in columns() if column.choice is not None), "state", FINDINGS)

@@ -148,7 +148,8 @@ def _of_children(children: list[Branch]) -> list[Branch]:
     usual = max(alike, key=lambda key: len(alike[key]))
     found = {key: _merged(group) if len(group) > 1 else group[0] for key, group in alike.items()}
     for key, branch in found.items():
-        if key != usual and type(key) is int:
+        # The tensors of a list need not be alike.
+        if key != usual and type(key) is int and (branch.below or "." in branch.label):
             branch.unlike = _difference(_kinds(branch), _kinds(found[usual])) or branch.unlike
     return list(found.values())
 

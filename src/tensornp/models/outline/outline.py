@@ -110,7 +110,8 @@ class Outline:
         found, num_lines, waiting = set(), len(self._top), deque(self._top)
         while waiting:
             branch = waiting.popleft()
-            if branch.below and num_lines + len(branch.below) <= MAX_OPEN:
+            are_states = all(one.entries and one.entries[0].kind == _STATE for one in branch.below)
+            if branch.below and not are_states and num_lines + len(branch.below) <= MAX_OPEN:
                 found.add(self._numbers[id(branch)])
                 num_lines += len(branch.below)
                 waiting.extend(branch.below)

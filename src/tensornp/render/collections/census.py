@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import RELEASED, Census, CensusGroup, CensusRow
-from tensornp.render.layout.document import Document, headline, section, small_print
+from tensornp.render.layout.document import Document, fold, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
@@ -19,6 +19,8 @@ COMMON = ("dtype", "device")
 """Columns that stand in the heading where they are equal in all rows."""
 _BELOW = "└ "
 """Before the names in a group but the first."""
+MAX_LISTED = 16
+"""Rows up to which all tensors are listed; of more, each variable is a line above a fold."""
 MAX_HOLDERS = 6
 """Names that keep a storage alive in a cell; each display of a tensor adds one."""
 
@@ -35,7 +37,15 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
         cure = "name some (%tensors model.*), or let %config TensorDisplay.max_rows show more"
         left_out = f"… {shown.num_left_out:,} more left out; {cure}"
     below = section("tensornp-left-out", (small_print(left_out),))
-    return Document((headline(_heading(census, common)), only(_full_table(shown), every.headings), below))
+    full = only(_full_table(shown), every.headings)
+    heading = headline(_heading(census, common))
+    if len(folded.groups) <= MAX_LISTED or len(census.variables) == len(folded.groups):
+        return Document((heading, full, below))
+    lines = census.variables[: max_rows or None]
+    rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes)), alarm=one.alarm) for one in lines]
+    names = counted(sum(group.num_names for group in census.groups), "name")
+    below = fold(f"all {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
+    return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below))
 
 
 def census_rows(census: Census) -> tuple[str, list[str]]:

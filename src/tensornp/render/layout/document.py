@@ -99,6 +99,12 @@ def section(name: str, parts: tuple[Part | Table, ...]) -> Part:
     return Part(html=lambda: f'<div class="{name}">{_html(parts)}</div>', parts=parts)
 
 
+def fold(summary: str, parts: tuple[Part | Table, ...], text: str) -> Part:
+    """Return parts that a page shows below `summary` when it is clicked; a terminal has the `text` alone."""
+    heading = f"<summary>{escape(summary)}</summary>"
+    return Part(text, lambda: f'<details style="{SMALL_TEXT}">{heading}{_html(parts)}</details>')
+
+
 def side_by_side(parts: tuple[Part | Table, ...]) -> Part:
     """Return parts that stand next to each other if the page is wide enough."""
 

@@ -12,8 +12,8 @@ from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
-from tensornp.render.layout.style import SMALL_TEXT, array_style
+from tensornp.render.layout.document import Document, Part, alarm_line, fold, headline, small_print
+from tensornp.render.layout.style import array_style
 from tensornp.render.layout.table import Table, TableRow, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.models.weights import weights_document
@@ -101,12 +101,11 @@ def module_document(view: ModuleView) -> Document:
     """Return the table of a module's weights, which a live tree can replace."""
     alarms = {name: one.text for name, one in view.alarms.items()}
     weights = weights_document(view.explorer, alarms, tuple(_findings(view)))
-    said = escape(legible(view.text, keep="\n"))
-    folded = (
-        f'<details style="{SMALL_TEXT}"><summary>as torch prints it</summary>'
-        f'<pre style="{array_style()}">{said}</pre></details>'
-    )
-    return Document((*weights.parts, Part("print(...) shows it as torch does", folded) if said else Part()))
+    if not view.text:
+        return weights
+    text = escape(legible(view.text, keep="\n"))
+    printed = Part(html=f'<pre style="{array_style()}">{text}</pre>')
+    return Document((*weights.parts, fold("as torch prints it", (printed,), "print(...) shows it as torch does")))
 
 
 def _findings(view: ModuleView) -> Iterator[Part]:

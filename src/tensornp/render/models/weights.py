@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 from html import escape
+from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -12,7 +14,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.entry import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
-from tensornp.models.optimizers import number_told
+from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
 from tensornp.models.outline.columns import Column, columns
 from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
@@ -25,10 +27,14 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 100
 """Rows that a page prints."""
+MAX_WHOLE = 24
+"""Rows up to which each state of an optimizer has its own."""
 MAX_SAID = 10
 """Problems and items of metadata that are printed."""
 MAX_NAMED = 3
 """Names in a list of calls or imports of a file."""
+_OPTION = re.compile(rf"(?P<group>.*{GROUPS}(?:\.\d+|\[\d+\]))\.(?P<option>[^.]+).*")
+"""An option of an optimizer among metadata; those of one group stand in a line."""
 _MAX_VALUE = 80
 _MAX_SOURCE = 60
 """Characters of a path or an expression; its ends tell it from others."""
@@ -83,6 +89,7 @@ def _is_loud(problem: str) -> TypeGuard[WantedImport]:
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals, spread = explorer.totals, explorer.spread
     parameters, nbytes = explorer.told_parameters(totals.parameters), explorer.told_nbytes(totals.nbytes)
+    parameters = parameters if totals.parameters else ""
     here = spread[0] if spread else totals.parameters
     stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored not in (here, 0) else ""
     if spread:
@@ -112,7 +119,7 @@ def table_of(
     classes: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, its common cells, and its omissions with their `cure`."""
-    rows = [row for row in folded_rows if row.module or not row.entries[0]._is_nothing]
+    rows = _by_parameter([row for row in folded_rows if row.module or not row.entries[0]._is_nothing])
     known = [column for column in columns() if column.text is not None]
     shown, before = [], ""
     for row in rows[:max_rows]:
@@ -126,8 +133,26 @@ def table_of(
     rest = f"… {counted(hidden, 'more weight')} left out; {cure}" if hidden else ""
     table, common = without_common(table, tuple(column.name for column in known if column.is_said_once))
     # The heading names the file already, and that what it holds are tensors.
-    told = tuple(text for text in common if text not in ("tensor", cut(file_name(source), MAX_SHOWN)))
+    told = tuple(text for text in common if text not in ("tensor", STATE, cut(file_name(source), MAX_SHOWN)))
     return without_empty(table, tuple(column.name for column in known if column.is_always)), told, rest
+
+
+def _by_parameter(rows: list[Row]) -> list[Row]:
+    """Return the rows, many with the states of each parameter in one, which is named after the largest."""
+    found: list[Row] = []
+    if len(rows) <= MAX_WHOLE:
+        return rows
+    for parent, some in groupby(rows, lambda row: row.pattern.rpartition(".")[0]):
+        group = list(some)
+        is_state = all(row.entries and row.entries[0].kind == STATE for row in group)
+        if not is_state or len(group) < 2:
+            found += group
+            continue
+        names = [row.pattern.rpartition(".")[2] for row in group]
+        largest = max(group, key=lambda row: row.entries[0].numel)
+        entries = (*largest.entries, *chain.from_iterable(row.entries for row in group if row is not largest))
+        found.append(Row(f"{parent}.{{{','.join(names)}}}", entries, largest.unlike))
+    return found
 
 
 def _nothing(rows: list[Row]) -> list[str]:
@@ -165,9 +190,20 @@ def _problems(explorer: WeightsExplorer) -> list[str]:
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:
     """Return the metadata of a file as lines; nested values last, long texts cut."""
-    shown = nsmallest(MAX_SAID, explorer.metadata.items(), key=lambda item: str(item[0]).count("."))
+    options: dict[str, dict[str, list[str]]] = {}
+    rest = {}
+    for key, value in explorer.metadata.items():
+        found = _OPTION.fullmatch(str(key))
+        if found is None:
+            rest[key] = value
+        elif found["option"] not in (PARAMS, NAMES) and value not in (None, False):
+            options.setdefault(found["group"], {}).setdefault(found["option"], []).append(_value(value))
+    shown = nsmallest(MAX_SAID, rest.items(), key=lambda item: str(item[0]).count("."))
     said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in shown]
-    more = len(explorer.metadata) - MAX_SAID
+    for group, told in islice(options.items(), MAX_SAID):
+        texts = [f"{option} {', '.join(values[:MAX_NAMED])}" for option, values in islice(told.items(), MAX_SAID)]
+        said.append(f"{cut(group, _MAX_KEY)}: {' · '.join(texts)}")
+    more = len(rest) - MAX_SAID
     return said + ([f"… {counted(more, 'more item')} of metadata"] if more > 0 else [])
 
 

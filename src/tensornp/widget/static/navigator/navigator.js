@@ -49,7 +49,7 @@ export class Navigator {
     });
     this.grid = new Grid(name);
     const told = ({ text }) => (this.outcome.textContent = text);
-    this.binding = new Binding(suggestion, (asked) => this.bind(asked), told, "Bind window");
+    this.binding = new Binding(suggestion, (asked) => this.bind(asked), told, "Assign window");
     this.root = element("section", "values");
     this.root.setAttribute("aria-label", "Values");
     this.body = element("div", "body");

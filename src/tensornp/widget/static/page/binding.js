@@ -1,11 +1,11 @@
-// A name to bind an array to. A taken name is overwritten only at a second press.
+// A name to assign an array to. A taken name is overwritten only at a second press.
 
-const FORM = `<input class="tensornp-field tensornp-name" aria-label="Name to bind the array to" spellcheck="false" autocomplete="off">
-<button class="tensornp-button" title="Bind the array to that name in the notebook"></button>`;
+const FORM = `<input class="tensornp-field tensornp-name" aria-label="Name to assign the array to" spellcheck="false" autocomplete="off">
+<button class="tensornp-button" title="Assign the array to that name in the notebook"></button>`;
 
 export class Binding {
   // `bind({ name, overwrite })` asks the kernel, and `told(answer)` gets its answer, first an empty one.
-  constructor(suggestion, bind, told, word = "Bind") {
+  constructor(suggestion, bind, told, word = "Assign") {
     this.node = document.createElement("form");
     this.node.className = "tensornp-bind";
     this.node.innerHTML = FORM;

@@ -30,7 +30,7 @@ export class Sorter {
     this.root = card;
     // A front end that isolates outputs has the static table in another one.
     if (!card.querySelector("table")) card.innerHTML = this.model.get("table_html");
-    this.table = card.querySelector("table");
+    this.table = card.querySelector("details table") ?? card.querySelector("table");
     this.body = this.table.tBodies[0];
     this.printed = [...this.body.rows];
     this.leftOut = card.querySelector(".tensornp-left-out");

@@ -8,7 +8,7 @@ class Weights extends Tree {
   constructor(model, ask) {
     super(model, ask, { kind: "weights", label: `Weights of ${model.get("label")}`, unsorted: "the model's order" });
     // The second press of a double click does not stop the scan that the first began.
-    this.scan = button("Scan", "", ({ detail }) => {
+    this.scan = button("Read values", "", ({ detail }) => {
       if (detail < 2) ask({ type: model.get("progress") >= 0 ? "end" : "scan", ...this.asked });
     });
     this.meter = element("progress", "meter");
@@ -49,7 +49,7 @@ class Weights extends Tree {
     const isPart = this.asked.search || Object.keys(this.asked.filters).length;
     const scanned = this.model.get("scanned");
     const begin = `Read all that is listed, and tell what stands out (${this.facts?.cost})`;
-    this.scan.textContent = share >= 0 ? "Stop" : isPart ? "Scan these" : scanned ? "Scan again" : "Scan";
+    this.scan.textContent = share >= 0 ? "Stop" : isPart ? "Read these" : scanned ? "Read again" : "Read values";
     this.scan.title = share >= 0 ? "Stop, and show what was read so far" : begin;
     this.meter.hidden = share < 0;
     if (share >= 0) this.meter.value = share;
