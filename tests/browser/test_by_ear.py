@@ -42,7 +42,7 @@ TABLE = """
 """
 CARD = """
 - region "view":
-  - text: "(2,) float32 cpu requires grad array: shared, read-only array([1., 1.], dtype=float32)"
+  - text: "(2,) float32 cpu requires grad shared array([1., 1.], dtype=float32)"
   - group: code
 """
 OPEN = """

@@ -18,12 +18,12 @@ from browser.lab import TIMEOUT_S, Notebook, Server
 
 CARDS = {
     "w = torch.arange(6.).reshape(2, 3).requires_grad_()\nw": (
-        ["(2, 3)", "float32", "cpu", "requires grad", "array: shared, read-only"],
+        ["(2, 3)", "float32", "cpu", "requires grad", "shared"],
         "array([[0., 1., 2.],\n       [3., 4., 5.]], dtype=float32)",
         "0 bytes copied",
     ),
     "torch.tensor([0.5, -2], dtype=torch.bfloat16)": (
-        ["(2,)", "bfloat16", "cpu", "array: float32 copy, 8 bytes"],
+        ["(2,)", "bfloat16", "cpu", "float32 copy 8 bytes"],
         "array([ 0.5, -2. ], dtype=float32)",
         "8 bytes copied",
     ),

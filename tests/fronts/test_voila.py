@@ -56,7 +56,7 @@ def test_each_cell_shows_its_card_once_and_what_is_live_answers(page: Page, addr
         assert amiss(output.inner_text(), [cell]) == {}, output.inner_text()
     card, _, weights, calls = outputs
     card.get_by_role("radio", name="copy").check(force=True)
-    expect(card.get_by_text("array: copy, 160 bytes", exact=True)).to_be_visible()
+    expect(card.get_by_text("copy 160 bytes", exact=True)).to_be_visible()
     weights.get_by_text("weight", exact=True).click()
     expect(weights.locator(".tensornp-panel pre")).to_contain_text("array([[")
     calls.get_by_label("Search the names").fill("1")

@@ -9,7 +9,7 @@ from tensornp.render.collections.report import report_document
 
 
 def changed(num: int, **more: object) -> Report:
-    lines = tuple(ReportLine(f"w{i}", (f"largest |Δ| {i} at [0]",), size=float(i)) for i in range(num))
+    lines = tuple(ReportLine(f"w{i}", (f"largest difference {i} at [0]",), size=float(i)) for i in range(num))
     return Report("In[1] changed", lines, num_watched=num + 2, **more)  # type: ignore[arg-type]
 
 

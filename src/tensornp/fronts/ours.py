@@ -71,7 +71,7 @@ def unshown_text(obj: Any, reason: str) -> str | None:
 
 
 def holds_tensors(obj: Any) -> bool:
-    """Return whether `obj` is a module with parameters, buffers or packed weights, or an optimizer with states."""
+    """Return whether `obj` is a module with weights, packed ones too, or an optimizer with states."""
     from torch import ScriptObject, Tensor
     from torch.nn import Module
     from torch.optim import Optimizer

@@ -40,7 +40,7 @@ class Alarming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModuleView:
-    """What holds weights, as its display shows it; `text` is what torch prints."""
+    """The weights of an object, as its display shows them; `text` is torch's own."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, Alarming]

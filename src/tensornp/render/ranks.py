@@ -102,7 +102,7 @@ def _rows(stats: RankStats) -> Iterator[TableRow]:
     if stats.min is None:
         return
     for name in ("min", "max", "mean", "std", "norm", "sum"):
-        yield TableRow((name, number_text(getattr(stats, name)), "of the population" if name == "std" else ""))
+        yield TableRow((name, number_text(getattr(stats, name)), "÷ n" if name == "std" else ""))
 
 
 def _where(place: Place, num: int) -> str:

@@ -88,7 +88,7 @@ def _rows(summary: StatsSummary, is_live: bool) -> Iterator[TableRow]:
         figure = Drawn(said, f"{link}{said}</button>") if is_live and name in places else said
         yield TableRow((name, figure, _of_what(of, _place(places.get(name)))))
     rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm), ("sum", stats.sum))
-    of_what = {"std": "of the population", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
+    of_what = {"std": "÷ n", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
     for name, figure in rows:
         yield TableRow((name, number_text(figure), _of_what(of, of_what.get(name, ""))))
 
@@ -198,7 +198,11 @@ def _comparison_rows(found: Comparison, names: tuple[str, str]) -> Iterator[tupl
     if found.max_abs is None:
         return
     at = f"at {list(found._largest_difference)}, " if found._largest_difference is not None else ""
-    yield "largest |Δ|", number_text(found.max_abs), f"{at}of {counted(found._finite, 'pair')}, finite on both sides"
+    yield (
+        "largest difference",
+        number_text(found.max_abs),
+        f"{at}of {counted(found._finite, 'pair')}, finite on both sides",
+    )
     if found.relative is not None and found.cosine_distance is not None:
         yield "relative", f"{found.relative:.4g}", f"the norm of the difference over that of {names[0]}"
         yield "1 − cos", f"{found.cosine_distance:.4g}", "of the angle between the two"

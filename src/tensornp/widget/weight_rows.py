@@ -18,7 +18,7 @@ from tensornp.render.layout.tree import TreeColumn
 _WIDTHS = {
     "name": 30, "elements": 9, "share": 6, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
     FINDINGS: 20, "notes": 20,
-} | dict.fromkeys(("norm", "mean", "std", "max |x|"), 8)  # fmt: skip
+} | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _NARROW = ("name", "shape", "dtype", "norm")
 _WIDE = ("share", "where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)

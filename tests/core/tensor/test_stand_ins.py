@@ -82,7 +82,7 @@ def test_what_holds_its_values_shares_them(cls, make):
     assert float(held[0]) == 7
     plan = tnp.plan(obj)
     assert plan.shares_memory and plan.steps[0] is tnp.Step.STAND_IN and plan.nbytes_copied == 0
-    assert "array: shared, read-only" in card(obj)
+    assert "shared" in card(obj)
     assert repr(tnp.to_numpy(obj)) in card(obj)
 
 

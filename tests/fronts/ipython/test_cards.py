@@ -107,10 +107,10 @@ def test_a_tiny_tensor_takes_a_row_and_style_decides(shell, set_option):
     set_option(style="card")
     assert not in_row.search(page(shell, scalar))
     set_option(style="line")
-    badges = "(9,) | float32 | cpu | array: shared, read-only"
+    badges = "(9,) | float32 | cpu | shared"
     assert shell.show(vector)["text/plain"] == f"{badges} | 0., 1., 2., 3., 4., 5., 6., 7., 8."
     assert in_row.search(page(shell, matrix))
-    figures = "(3, 4) | float32 | cpu | array: shared, read-only | mean 5.5 ± 3.45 · 0 … 11 · 1 zero"
+    figures = "(3, 4) | float32 | cpu | shared | mean 5.5 ± 3.45 · 0 … 11 · 1 zero"
     assert shell.show(torch.arange(12.0).view(3, 4))["text/plain"].startswith(figures)
     assert "<pre" not in page(shell, torch.arange(12.0).view(3, 4)), "figures in the place of values"
     set_option(stats="off")

@@ -28,7 +28,7 @@ def cell(shell: Any, code: str) -> str:
     return "\n".join([captured.stdout, *(output.data.get("text/plain", "") for output in captured.outputs)])
 
 
-_USUAL = re.compile(r"\(|float|cpu|array: |requires grad|from |Parameter")
+_USUAL = re.compile(r"\(|float|cpu|shared|copy |requires grad|from |Parameter")
 
 
 def card(shell: Any, code: str) -> list[str]:

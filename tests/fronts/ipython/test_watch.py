@@ -47,15 +47,15 @@ def callbacks(shell: Any) -> int:
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        ("w[1] = 2", "w: row 1 of 3 · largest |Δ| 2 at [1, 0] · with a write counted by torch"),
-        ("w.numpy()[2, 1] = 2", "w: row 2 of 3 · largest |Δ| 2 at [2, 1] · unseen by autograd"),
-        ("a = %tonumpy -s w\na[0] = 4", "w: row 0 of 3 · largest |Δ| 4 at [0, 0] · unseen by autograd"),
+        ("w[1] = 2", "w: row 1 of 3 · largest difference 2 at [1, 0] · with a write counted by torch"),
+        ("w.numpy()[2, 1] = 2", "w: row 2 of 3 · largest difference 2 at [2, 1] · unseen by autograd"),
+        ("a = %tonumpy -s w\na[0] = 4", "w: row 0 of 3 · largest difference 4 at [0, 0] · unseen by autograd"),
         ("w = torch.ones(2)", "w: another object now, (2,) float32"),
         ("w = w.numpy()", "w: another object now, (3, 2) float32"),
         ("w.requires_grad_()", "w: requires_grad: False to True"),
         ("del w", "w: it is gone, and is no longer watched"),
         ("w = 3", "w: gone"),
-        ("w[0] = 1\n1 / 0", "w: row 0 of 3 · largest |Δ| 1 at [0, 0] · with a write counted by torch"),
+        ("w[0] = 1\n1 / 0", "w: row 0 of 3 · largest difference 1 at [0, 0] · with a write counted by torch"),
     ],
 )
 def test_each_cell_that_changes_something_reports_it_once(shell, code, line):
@@ -84,11 +84,11 @@ def test_modules_optimizers_and_containers_are_watched_as_a_whole(shell):
     ]
     # It is watched by itself and as a part, and told once.
     assert report(shell, "d['a b'][1] = 3") == [
-        "d['a b']: element 1 of 2 · largest |Δ| 3 at [1] · with a write counted by torch"
+        "d['a b']: element 1 of 2 · largest difference 3 at [1] · with a write counted by torch"
     ]
     shell.run("%tensorwatch --off d['a b'] model opt")
     assert report(shell, "d['n'][0] = 1; d['new'] = torch.ones(1)") == [
-        "d['n']: element 0 of 2 · largest |Δ| 1 at [0]",
+        "d['n']: element 0 of 2 · largest difference 1 at [0]",
         "d['new']: new",
     ]
     assert report(shell, "del d['new']") == ["d['new']: gone"]
@@ -98,7 +98,7 @@ def test_a_gradient_is_watched_by_its_name(shell):
     """Also while it is not there."""
     shell.run("p = torch.ones(2, requires_grad=True); p.sum().backward()\n%tensorwatch p.grad")
     assert report(shell, "p.grad[0] = 5") == [
-        "p.grad: element 0 of 2 · largest |Δ| 4 at [0] · with a write counted by torch"
+        "p.grad: element 0 of 2 · largest difference 4 at [0] · with a write counted by torch"
     ]
     assert report(shell, "p.grad = None") == ["p.grad: gone"]
     assert report(shell, "p.sum().backward()") == ["p.grad: new"]
@@ -117,7 +117,7 @@ def test_listing_and_ending(shell):
     assert "watched after each cell: w, v" in shell.printed
     shell.run("%tensorwatch --off w")
     assert report(shell, "w[0] = 1; v[0] = 1") == [
-        "v: element 0 of 1 · largest |Δ| 1 at [0] · with a write counted by torch"
+        "v: element 0 of 1 · largest difference 1 at [0] · with a write counted by torch"
     ]
     shell.run("%tensorwatch --off")
     assert "no longer watched: v" in shell.printed
@@ -165,12 +165,12 @@ def test_what_has_changed_alike_is_one_line(shell):
     assert lines == ["model[0].weight, model[0].bias, model[1].weight and 5 more: got a .grad"]
     assert shell.summary == "8 of 8 tensors and arrays"
     lines = report(shell, "with torch.no_grad():\n    for p in model.parameters(): p.sub_(p.grad + 1)")
-    assert shell.summary.startswith("8 of 8 tensors and arrays · largest |Δ| ")
+    assert shell.summary.startswith("8 of 8 tensors and arrays · largest difference ")
     assert len(lines) == 8
     # Of random numbers, rounding would tell which difference is the largest.
     report(shell, "model[0].bias.data.zero_()")
     assert report(shell, "model[0].bias.data.add_(1)") == [
-        "model[0].bias: all 2 elements · largest |Δ| 1 at [0] · unseen by autograd"
+        "model[0].bias: all 2 elements · largest difference 1 at [0] · unseen by autograd"
     ]
     assert shell.summary == ""
 

@@ -29,7 +29,7 @@ def open_example(page: Page, address: str) -> list[str]:
 def try_all(page: Page) -> None:
     """Do in the page what one does in JupyterLab: a mode, the values, a weight and its values, a scan, a search."""
     page.get_by_role("radio", name="copy").check(force=True)
-    expect(page.get_by_text("array: copy").first).to_be_visible()
+    expect(page.get_by_text("copy ").first).to_be_visible()
     page.get_by_role("button", name="Values").click()
     page.get_by_role("grid").locator("[tabindex='0']").press("ArrowRight")
     expect(page.get_by_role("grid").locator("[tabindex='0']")).to_have_attribute("aria-colindex", "3")

@@ -71,7 +71,7 @@ class Survey:
         return expression_of(found.path, self._keys)
 
     def owner(self, found: Found) -> tuple[str, str]:
-        """Return the variable that reaches an object, and its class; IPython's own are ``Out[…]`` and "last error"."""
+        """Return the variable that reaches an object, and its class; IPython's have a word."""
         if found.holding != "name":
             return ("Out[…]", "results") if found.holding == "history" else ("last error", "locals")
         name = first_step(found.path)[1]

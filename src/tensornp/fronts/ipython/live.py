@@ -121,7 +121,8 @@ class Live:
         elif kind == "ModuleView":
             opened = f"tnp.weights({expression})" if expression else ""
             self._makes[anchor] = partial(self._tree, summary.explorer, anchor, opened, summary)
-        elif summary.plan is not None:
+        elif summary.plan is not None and (summary.info.shape or self._config.options.widget == "always"):
+            # A scalar has little to toggle, and a loop prints many.
             from tensornp.core.memory.identity import TensorReference
 
             self._cards[anchor] = _Card(TensorReference(obj), summary, anchor)

@@ -41,13 +41,13 @@ class ScannedFigure(NamedTuple):
     has_sign: bool = False
 
     def text_of(self, least: float, greatest: float) -> str:
-        """Return the text for weights between two extremes: ``≤16.0``, ``≥−3.00``, or ``±0.00207``."""
+        """Return the text for weights between two extremes: ``up to 16.0``, or ``±0.00207``."""
         texts = self.text(least), self.text(greatest)
         if texts[0] == texts[1]:
             return texts[0]
         if least < 0 < greatest:
             return f"±{self.text(max(-least, greatest))}"
-        return f"≤{texts[1]}" if greatest > 0 else f"≥{texts[0]}"
+        return f"up to {texts[1]}" if greatest > 0 else f"down to {texts[0]}"
 
     def title_of(self, least: float, greatest: float) -> str:
         """Return "from 1.0 to 2.0"; empty if both are one number."""

@@ -48,7 +48,7 @@ def _summary(report: Report) -> str:
     largest = max(report.lines, key=lambda line: (not line.is_count, line.size))
     if largest.size and not largest.is_count:
         size = f"{largest.size:.3g} " if isfinite(largest.size) else ""
-        parts.append(f"largest |Δ| {size}in {largest.name}")
+        parts.append(f"largest difference {size}in {largest.name}")
     return " · ".join(parts)
 
 

@@ -20,6 +20,8 @@ from tensornp.render.pictures.png import histogram_png, img_html
 NUM_BARS = 24
 """Block characters of a histogram in text."""
 WIDTH, HEIGHT = 64, 16
+_MAX_VALUES, _MAX_COUNTED = 16, 4
+"""Different integers that are counted instead of averaged, and the most frequent ones that are shown."""
 
 
 def glance_text(value: float | int) -> str:
@@ -76,6 +78,9 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
         yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
     elif stats.min == stats.max:
         yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
+    elif few := _few_values(stats):
+        yield few
+        yield f"{stats.min} … {stats.max}"
     else:
         yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
         yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
@@ -86,6 +91,19 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
         yield stats.scope
     if stats.distribution is not None and stats.distribution.one_in > 1:
         yield f"histogram {stats.distribution.scope}"
+
+
+def _few_values(stats: TensorStats) -> str:
+    """Return the counts of a few integers, ``all of 2 values: 0 ×5, 7 ×4``; else an empty text."""
+    known = stats.distribution
+    if not isinstance(stats.min, int) or known is None or not known.is_exact or known.one_in > 1:
+        return ""
+    num = len(known.numbers)
+    if num > _MAX_VALUES or stats.count < 2 * num:
+        return ""
+    most = (-known.counts).argsort(kind="stable")[:_MAX_COUNTED]
+    told = [f"{known.numbers[i]:.0f} ×{known.counts[i]:,}" for i in most]
+    return f"all of {num} values: {', '.join([*told, *['…'] * (num > _MAX_COUNTED)])}"
 
 
 def _is_bool(info: TensorInfo | None) -> bool:
@@ -120,7 +138,7 @@ def _num_told(stats: TensorStats, count: int, most: int) -> int:
 def figures_sentence(stats: TensorStats) -> str:
     """Return a sentence on the kinds of figures and the elements that they cover."""
     finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
-    figures = f"mean ± standard deviation (of the population), and extremes of {finite}"
+    figures = f"mean ± standard deviation (÷ n), and extremes of {finite}"
     return f"Of {counted(stats.count, 'element')} ({stats.scope}): {figures}."
 
 

@@ -150,16 +150,16 @@ def memory_badge(summary: TensorSummary) -> Badge:
     if plan is None:
         sentence = f"{refusal[:1].upper()}{refusal[1:]}."
         if summary.too_large:
-            return Badge("memory", f"array: {word}, {format_nbytes(summary.too_large)}", sentence)
+            return Badge("memory", f"{word}, {format_nbytes(summary.too_large)}", sentence)
         return Badge("memory", word, sentence)
     if plan.shares_memory:
-        access = "writeable" if plan.writeable else "read-only"
-        return Badge("memory", f"array: {word}, {access}", f"The array {plan.reason}.")
+        # Read-only is the default.
+        return Badge("memory", f"{word}, writeable" if plan.writeable else word, f"The array {plan.reason}.")
     if not plan.nbytes_copied:
-        return Badge("memory", f"array: {word}", "There is nothing to share or to copy.")
+        return Badge("memory", word, "There is nothing to share or to copy.")
     told = "" if plan.reason.startswith(ASKED_FOR) else f"{plan.reason[:1].upper()}{plan.reason[1:]}. "
     sentence = f"{told}The array is new memory: no later write is seen on the other side."
-    return Badge("memory", f"array: {word}, {format_nbytes(plan.nbytes_copied)}", sentence)
+    return Badge("memory", f"{word} {format_nbytes(plan.nbytes_copied)}", sentence)
 
 
 def memory_word(summary: TensorSummary) -> str:

@@ -44,23 +44,27 @@ def put(**values: Any) -> Callable[[Any], None]:
 
 INF, NAN = float("inf"), float("nan")
 VALUES: dict[str, tuple[Any, Callable[[Any], object], str]] = {
-    "rows": (torch.zeros(10, 4), put(_3_1=2, _4_0=-1, _5_0=1, _0_0=1), "rows 0, 3–5 of 10 · largest |Δ| 2 at [3, 1]"),
-    "1-d": (torch.zeros(5), put(_4=-2.5), "element 4 of 5 · largest |Δ| 2.5 at [4]"),
-    "3-d": (torch.zeros(2, 3, 4), put(_1_2_3=1), "row 1 of 2 · largest |Δ| 1 at [1, 2, 3]"),
+    "rows": (
+        torch.zeros(10, 4),
+        put(_3_1=2, _4_0=-1, _5_0=1, _0_0=1),
+        "rows 0, 3–5 of 10 · largest difference 2 at [3, 1]",
+    ),
+    "1-d": (torch.zeros(5), put(_4=-2.5), "element 4 of 5 · largest difference 2.5 at [4]"),
+    "3-d": (torch.zeros(2, 3, 4), put(_1_2_3=1), "row 1 of 2 · largest difference 1 at [1, 2, 3]"),
     "0-d": (torch.tensor(3), lambda t: t.add_(1), "3 to 4"),
-    "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "element 1 of 2 · largest |Δ| 1 at [1]"),
+    "nan": (torch.tensor([NAN, 1.0]), put(_1=2), "element 1 of 2 · largest difference 1 at [1]"),
     "to nan and inf": (torch.zeros(3), put(_0=NAN, _1=INF), "elements 0–1 of 3 · 2 from or to NaN or infinity"),
     "inf to -inf": (torch.full((2,), INF), put(_0=-INF), "element 0 of 2 · 1 from or to NaN or infinity"),
-    "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "element 0 of 2 · largest |Δ| 255 at [0]"),
-    "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "element 1 of 2 · largest |Δ| 255 at [1]"),
-    "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "element 0 of 1 · largest |Δ| 1.84467e+19 at [0]"),
-    "complex": (torch.zeros(2, dtype=torch.complex64), put(_1=3 + 4j), "element 1 of 2 · largest |Δ| 5 at [1]"),
+    "int8": (torch.full((2,), -128, dtype=torch.int8), put(_0=127), "element 0 of 2 · largest difference 255 at [0]"),
+    "uint8": (torch.zeros(2, dtype=torch.uint8), put(_1=255), "element 1 of 2 · largest difference 255 at [1]"),
+    "int64": (torch.tensor([-(2**63)]), put(_0=2**63 - 1), "element 0 of 1 · largest difference 1.84467e+19 at [0]"),
+    "complex": (torch.zeros(2, dtype=torch.complex64), put(_1=3 + 4j), "element 1 of 2 · largest difference 5 at [1]"),
     "bool": (torch.zeros(2, 2, dtype=torch.bool), put(_1_1=True), "row 1 of 2 · 1 differ"),
-    "bfloat16": (torch.zeros(3, dtype=torch.bfloat16), put(_2=2), "element 2 of 3 · largest |Δ| 2 at [2]"),
+    "bfloat16": (torch.zeros(3, dtype=torch.bfloat16), put(_2=2), "element 2 of 3 · largest difference 2 at [2]"),
     "the sign of a zero": (
         torch.zeros(3), lambda t: t.neg_(), "the same numbers in other bits (the sign of a zero, or a NaN's payload)"
     ),
-    "strides": (torch.zeros(4, 6)[::2, 1::2], put(_1_2=1), "row 1 of 2 · largest |Δ| 1 at [1, 2]"),
+    "strides": (torch.zeros(4, 6)[::2, 1::2], put(_1_2=1), "row 1 of 2 · largest difference 1 at [1, 2]"),
 }  # fmt: skip
 
 
@@ -74,18 +78,18 @@ def test_which_rows_and_by_how_much(name):
 @pytest.mark.parametrize(
     ("array", "act", "expected"),
     [
-        (np.zeros((3, 2)), put(_1_0=5), "row 1 of 3 · largest |Δ| 5 at [1, 0]"),
-        (np.zeros((4, 4))[::-2, ::2], put(_1_1=5), "row 1 of 2 · largest |Δ| 5 at [1, 1]"),
-        (np.zeros((3, 2), order="F"), put(_2_0=5), "row 2 of 3 · largest |Δ| 5 at [2, 0]"),
+        (np.zeros((3, 2)), put(_1_0=5), "row 1 of 3 · largest difference 5 at [1, 0]"),
+        (np.zeros((4, 4))[::-2, ::2], put(_1_1=5), "row 1 of 2 · largest difference 5 at [1, 1]"),
+        (np.zeros((3, 2), order="F"), put(_2_0=5), "row 2 of 3 · largest difference 5 at [2, 0]"),
         (np.array(["a", "bc"]), put(_1="d"), "element 1 of 2 · 1 differ"),
         (np.array([NAN, 1, 2], ml_dtypes.bfloat16), put(_1=3), "element 1 of 3 · 1 differ"),
         (np.array(["NaT", "2020-01-01"], "M8[D]"), put(_1="2021-01-01"), "element 1 of 2 · 1 differ"),
         (np.array([(NAN, 1), (2, 2)], "f4,i4"), put(_1=(2, 3)), "element 1 of 2 · 1 differ"),
         (np.zeros(3, "V8"), lambda a: a.view("u1").__setitem__(9, 1), "element 1 of 3 · 1 differ"),
-        (np.zeros(3, ">f8"), put(_2=1), "element 2 of 3 · largest |Δ| 1 at [2]"),
+        (np.zeros(3, ">f8"), put(_2=1), "element 2 of 3 · largest difference 1 at [2]"),
         (np.array(1.5), lambda a: a.fill(2), "1.5 to 2.0"),
         (np.array("x"), lambda a: a.fill("y"), "'x' to 'y'"),
-        (np.ma.array([1, 2], mask=[0, 1]), lambda a: a.data.fill(3), "all 2 elements · largest |Δ| 2 at [0]"),
+        (np.ma.array([1, 2], mask=[0, 1]), lambda a: a.data.fill(3), "all 2 elements · largest difference 2 at [0]"),
         (np.zeros((0, 3)), lambda a: a.fill(1), ""),
     ],
 )
@@ -123,10 +127,10 @@ MOVED = "another storage now"
 @pytest.mark.parametrize(
     ("act", "expected"),
     [
-        (lambda t: t.data.add_(1), "all 2 rows · largest |Δ| 1 at [0, 0] · unseen by autograd"),
+        (lambda t: t.data.add_(1), "all 2 rows · largest difference 1 at [0, 0] · unseen by autograd"),
         (
             lambda t: tnp.to_numpy(t, copy=False, writeable=True).fill(0),
-            "all 2 rows · largest |Δ| 5 at [1, 2] · unseen by autograd",
+            "all 2 rows · largest difference 5 at [1, 2] · unseen by autograd",
         ),
         (lambda t: setattr(t, "data", t.data.clone()), MOVED),
         (lambda t: setattr(t, "data", t.data.half()), f"float32 to float16 · {MOVED}"),
@@ -139,7 +143,7 @@ MOVED = "another storage now"
         (lambda t: t.untyped_storage().resize_(4096), "its storage was resized"),
         (
             lambda t: torch.no_grad()(t.set_)(torch.zeros(2, 3)),
-            f"all 2 rows · largest |Δ| 5 at [1, 2] · with a write counted by torch · {MOVED}",
+            f"all 2 rows · largest difference 5 at [1, 2] · with a write counted by torch · {MOVED}",
         ),
         (lambda t: t * 2, ""),
     ],
@@ -159,5 +163,5 @@ def test_a_gradient_that_is_dropped_is_told():
 def test_a_move_with_other_values_tells_both():
     """Fingerprints of two layouts say nothing, copies do."""
     act = lambda t: setattr(t, "data", (t.data.T.contiguous().T + 1))  # noqa: E731
-    assert told(weight(), act) == f"all 2 rows · largest |Δ| 1 at [0, 0] · {MOVED} · strides (3, 1) to (1, 2)"
+    assert told(weight(), act) == f"all 2 rows · largest difference 1 at [0, 0] · {MOVED} · strides (3, 1) to (1, 2)"
     assert told(weight(), act, 0) == f"{MOVED} · strides (3, 1) to (1, 2)"

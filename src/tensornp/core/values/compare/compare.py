@@ -105,7 +105,7 @@ class Comparison:
             at, (a, b) = list(self.first_difference), self._first_values
             said.append(f"{a!r} and {b!r}{'' if 'first at' in self.verdict else f' at {at}'}")
         if self.max_abs:
-            said.append(f"largest |Δ| {self.max_abs:.6g}")
+            said.append(f"largest difference {self.max_abs:.6g}")
         if self.relative:
             said.append(f"relative {self.relative:.3g}")
         if self.scope != ALL:

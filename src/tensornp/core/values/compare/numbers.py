@@ -127,7 +127,7 @@ def rows_and_delta(old: Any, new: Any) -> Difference:
     delta = f"{num_changed:,} differ"
     if old.dtype.kind in "iufc":
         index = ", ".join(str(int(i)) for i in np.unravel_index(largest_at, old.shape))
-        texts = [f"largest |Δ| {size:.6g} at [{index}]"] if largest else []
+        texts = [f"largest difference {size:.6g} at [{index}]"] if largest else []
         delta = " · ".join([*texts, *([f"{num_unlike:,} from or to NaN or infinity"] if num_unlike else [])])
     if len(rows) > 1 and rows.all():
         return Difference(f"all {len(rows):,} {noun}s", delta, size, num_lost)
