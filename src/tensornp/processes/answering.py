@@ -26,7 +26,7 @@ from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, not_counted
 from tensornp.models.entries.in_memory import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.state_dict import explorer_of
+from tensornp.models.live.container import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
 
 _MAX_NBYTES = 2**36
