@@ -176,13 +176,13 @@ def test_other_tensors_are_listed_with_what_they_are():
 @pytest.mark.slow
 def test_a_checkpoint_of_long_lists_is_listed(monkeypatch):
     """Of a history of numbers the first are told; of more values than are looked at, that is a problem."""
-    from tensornp.models.live import state_dict
+    from tensornp.models.live import listing
 
     explorer = tnp.weights({"history": [0.5] * 100_000, "w": torch.ones(3)})
     assert list(explorer) == ["w"]
-    assert len(explorer.metadata) == state_dict.MAX_SAID
+    assert len(explorer.metadata) == listing.MAX_SAID
     assert not explorer.problems
-    monkeypatch.setattr(state_dict, "MAX_LEAVES", 1000)
+    monkeypatch.setattr(listing, "MAX_LEAVES", 1000)
     explorer = tnp.weights({"w": torch.ones(3), "history": [0.5] * 5000})
     assert list(explorer) == ["w"]
     assert explorer.problems == ["it has more than 1,000 values, and the others are not listed"]

@@ -317,7 +317,7 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     ((rank, what, num, indices),) = found.places
     assert (rank, what, num, indices) == (2, "nan", 1, ((3, 5),))
     assert "1 on rank 2, at [3, 5]" in tnp.card(found).text
-    assert "the bits on rank 2 are not those of the others" in found._repr_html_()
+    assert "the tensor on rank 2 is not that of the others" in found._repr_html_()
 
 
 def shard(answer, first, layout="S(0) on 4", rank=None):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted
@@ -13,128 +12,110 @@ from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.names.quoted import shown_name
 
 GROUPS, STATE, PARAMS, NAMES = "param_groups", "state", "params", "param_names"
-_MAX_DEPTH = 4
-"""Keys that lead to a state dict, as ``["optimizer_states"][0]`` are two."""
-_MAX_LOOKED_INTO = 10_000
+_MAX_DEPTH = 5
+"""Keys among which a state dict begins, as of ``["optimizer_states"][0]["state"]``."""
 _MAX_PARAMETERS = 1_000_000
-_MAX_JOINED = 10
-"""Keys of one state that were joined to its parameter's name: Shampoo has several."""
-_CONTAINERS = frozenset(map(id, (dict, OrderedDict, list, tuple)))
+"""Parameters and groups of all state dicts of a file; a small file can have one long list in many places."""
+_MAPPINGS = frozenset(map(id, (dict, OrderedDict)))
 """Classes by identity: a metaclass of the user's may compute hashes."""
 
 Path = tuple[Any, ...]
 
 
-def params_of(group: Mapping[Any, Any]) -> Sequence[Any]:
+def params_of(group: Any) -> Sequence[Any]:
     """Return the parameters of a group, or in a state dict the keys of their states."""
-    params = group.get(PARAMS)
+    params = group.get(PARAMS) if _is_mapping(group) else ()
     return params if isinstance(params, (list, tuple)) else ()
 
 
-def told_names(group: Mapping[Any, Any]) -> dict[int, str]:
+def told_names(group: Any) -> dict[int, str]:
     """Return the names that a group gives to its parameters, by their places."""
-    names = group.get(NAMES)
+    names = group.get(NAMES) if _is_mapping(group) else ()
     if not isinstance(names, (list, tuple)) or len(names) != len(params_of(group)):
         return {}
     return {place: name for place, name in enumerate(names) if type(name) is str and name}
 
 
 class SavedOptimizer:
-    """A state dict of an optimizer."""
+    """A state dict of an optimizer.
 
-    def __init__(self, path: Path, groups: Iterable[Mapping[Any, Any]], *, is_flat: bool = False) -> None:
-        self.path, self.is_flat = path, is_flat
+    `params` are the keys of its parameters, and `states` have the place and the rest of the name of each state.
+    """
+
+    def __init__(self, groups: Sequence[Any], most: int) -> None:
         self.params: list[Any] = []
-        self._names: dict[str, str] = {}
-        self._num_groups = 0
-        for group in groups:
-            params = params_of(group)[: _MAX_PARAMETERS - len(self.params)]
+        self.names: dict[int, str] = {}
+        self.num_groups = 0
+        for group in groups[:most]:
+            first, params = len(self.params), params_of(group)[: most - len(self.params)]
             names = told_names(group) if params else {}
-            self._num_groups += bool(params)
-            self._names |= {_text_of(params[place]): name for place, name in names.items() if place < len(params)}
+            self.names |= {first + place: name for place, name in names.items() if place < len(params)}
             self.params.extend(params)
+            self.num_groups += bool(params)
+        self.size = len(groups) + len(self.params)
         # torch.distributed.checkpoint makes texts of the keys of states.
         self._numbers = {_text_of(key): number for number, key in enumerate(self.params)}
-        self._states: dict[str, list[tuple[str, WeightEntry]]] = {}
+        self.states: dict[str, tuple[int, str]] = {}
 
     def put(self, keys: Path, entry: WeightEntry) -> WeightEntry:
         """Return the weight at `keys` as a state or as an option of a group."""
-        keys = self._apart(keys) if self.is_flat else keys
-        if not keys or keys[0] != STATE:
-            is_option = bool(keys) and keys[0] == GROUPS
-            return entry._with_(_saved_as=(".".join(map(str, keys)),)) if is_option else entry
-        saved_as = entry._saved_as
-        if key := _text_of(keys[1]) if len(keys) > 1 else "":
-            tail = "".join(f".{one}" for one in keys[2:])
-            self._states.setdefault(key, []).append((tail, entry))
-            if key in self._numbers:
-                number = self._numbers[key]
-                called = [f"{STATE}.{key}{tail}"] if type(self.params[number]) is str else []
-                called += [] if self.is_flat else [f"{STATE}.{number}{tail}"]
-                saved_as = tuple(called)
-        return entry._with_(kind="state", _saved_as=saved_as)
+        joined = ".".join(map(str, keys))
+        if keys[0] == GROUPS:
+            return entry._with_(_saved_as=(joined,))
+        # Keys may be joined to one: ``state.fc.weight.exp_avg``.
+        if keys[0] != STATE:
+            return entry._with_(kind="state", _saved_as=(joined,)) if keys[0].startswith(f"{STATE}.") else entry
+        number = self._numbers.get(_text_of(keys[1]) if len(keys) > 1 else "")
+        if number is None:
+            return entry._with_(kind="state")
+        tail = "".join(f".{one}" for one in keys[2:])
+        self.states[entry.name] = number, tail
+        called = (joined,) if type(self.params[number]) is str else ()
+        return entry._with_(kind="state", _saved_as=(*called, f"{STATE}.{number}{tail}"))
 
-    def _apart(self, keys: Path) -> Path:
-        """Split joined keys without splitting the name of a parameter."""
-        section, _, joined = keys[0].partition(".") if keys and type(keys[0]) is str else ("", "", "")
-        if section in (STATE, GROUPS):
-            for num in range(1, _MAX_JOINED):
-                name, *rest = joined.rsplit(".", num)
-                if name in self._numbers:
-                    return (section, name, *rest, *keys[1:])
-        return keys
-
-    def named(self, parameters: Sequence[WeightEntry] | None) -> tuple[dict[str, tuple[str, str]], str]:
-        """Return the parameter and the name of each state, or why `parameters` do not fit.
-
-        Parameters are taken in their order, as `model.parameters()` gives them to an optimizer.
-        """
-        names, why = self._names, ""
-        if not names and parameters is not None and all(type(key) is int for key in self.params):
-            if len(parameters) != len(self.params) or self._num_groups > 1:
-                groups = f"the optimizer has {len(self.params):,} in {counted(self._num_groups, 'group')}"
-                why = f"which has {len(parameters):,} parameters, where {groups} without param_names"
-            names = {} if why else {_text_of(key): one.name for key, one in zip(self.params, parameters, strict=True)}
-        found = {
-            state.name: (name, f"{STATE}.{name}{tail}")
-            for key, name in names.items()
-            for tail, state in self._states.get(key, ())
-        }
-        return found, why
+    def why_unnamed(self, parameters: Sequence[WeightEntry]) -> str:
+        """Return why `parameters` do not fit, whose order is that of `model.parameters()`; empty if they do."""
+        if len(parameters) == len(self.params) and self.num_groups < 2:
+            return ""
+        groups = f"the optimizer has {len(self.params):,} in {counted(self.num_groups, 'group')}"
+        return f"which has {len(parameters):,} parameters, where {groups} without param_names"
 
 
 def optimizers_in(
     root: Any, paths: Iterable[Path], entries: list[WeightEntry]
 ) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the state dicts of optimizers in a tree, and the weights, some as states.
+    """Return the state dicts of optimizers with tensors in a tree, and the weights, some as states.
 
     `paths` are the keys that lead to each weight.
     """
-    found: dict[Path, SavedOptimizer] = {}
-    met: set[int] = set()
-    num_left = _MAX_PARAMETERS
-    waiting: deque[tuple[Path, Any]] = deque([((), root)])
-    while waiting and len(met) < _MAX_LOOKED_INTO and num_left > 0:
-        path, value = waiting.popleft()
-        if not _is_container(value) or id(value) in met:
-            continue
-        met.add(id(value))
-        groups = _groups_of(value)
-        if groups is not None:
-            own = [one for one in islice(groups, num_left) if _is_container(one) and isinstance(one, Mapping)]
-            found[path] = SavedOptimizer(path, own, is_flat=STATE not in value)
-            # A small file can have many that share long lists.
-            num_left -= len(groups) + len(found[path].params)
-        elif len(path) < _MAX_DEPTH:
-            pairs = list(value.items()) if isinstance(value, Mapping) else enumerate(value)
-            below = (((*path, key), one) for key, one in pairs if is_number_or_name(key) and _is_container(one))
-            waiting.extend(islice(below, max(_MAX_LOOKED_INTO - len(waiting), 0)))
+    found: dict[Path, SavedOptimizer | None] = {}
+    left = _MAX_PARAMETERS
+
+    def optimizer_at(path: Path) -> SavedOptimizer | None:
+        nonlocal left
+        if path not in found:
+            groups = _groups_of(_at(root, path))
+            found[path] = one = SavedOptimizer(groups, left) if groups is not None else None
+            left = max(left - one.size, 0) if one is not None else left
+        return found[path]
+
+    # The root is one even without tensors.
+    optimizer_at(())
     made = list(entries)
-    for i, keys in enumerate(paths if found else ()):
-        for num in range(min(len(keys), _MAX_DEPTH + 1)):
-            if keys[:num] in found:
-                made[i] = found[keys[:num]].put(keys[num:], made[i])
-    return list(found.values()), made
+    for i, keys in enumerate(paths):
+        for num, key in enumerate(keys[:_MAX_DEPTH]):
+            is_section = type(key) is str and key.partition(".")[0] in (STATE, GROUPS)
+            if is_section and (optimizer := optimizer_at(keys[:num])) is not None:
+                made[i] = optimizer.put(keys[num:], made[i])
+    return [one for one in found.values() if one is not None], made
+
+
+def _at(tree: Any, keys: Path) -> Any:
+    for key in keys:
+        if not is_number_or_name(key) or not (_is_mapping(tree) or type(tree) in (list, tuple)):
+            return None
+        tree = tree[key]
+    return tree
 
 
 def with_names(
@@ -144,14 +125,22 @@ def with_names(
 
     `parameters` are those of the model, in its order; None without a model.
     """
-    told = [one.named(parameters) for one in optimizers]
-    names = {state: found for states, _ in told for state, found in states.items()}
+    told: dict[str, tuple[str, str]] = {}
+    why: list[str] = []
+    for one in optimizers:
+        names, reason = one.names, ""
+        if not names and parameters is not None and all(type(key) is int for key in one.params):
+            reason = one.why_unnamed(parameters)
+            names = {} if reason else {number: each.name for number, each in enumerate(parameters)}
+        told |= {state: (names[number], tail) for state, (number, tail) in one.states.items() if number in names}
+        why.append(reason)
     made = list(entries)
-    for i, one in enumerate(entries if names else ()):
-        if one.name in names:
-            parameter, called = names[one.name]
-            made[i] = noted(one._with_(_saved_as=(called, *(one._saved_as or ()))), f"of {shown_name(parameter)}")
-    return made, [why for _, why in told]
+    for i, each in enumerate(entries if told else ()):
+        if each.name in told:
+            name, tail = told[each.name]
+            saved_as = (f"{STATE}.{name}{tail}", *(each._saved_as or ()))
+            made[i] = noted(each._with_(_saved_as=saved_as), f"of {shown_name(name)}")
+    return made, why
 
 
 def is_number_or_name(key: Any) -> bool:
@@ -164,8 +153,8 @@ def _text_of(key: Any) -> str:
     return key if type(key) is str else str(key) if type(key) is int and key.bit_length() < 64 else ""
 
 
-def _is_container(value: Any) -> bool:
-    return id(type(value)) in _CONTAINERS
+def _is_mapping(value: Any) -> bool:
+    return id(type(value)) in _MAPPINGS
 
 
 def is_saved_optimizer(obj: Any) -> bool:
@@ -175,25 +164,25 @@ def is_saved_optimizer(obj: Any) -> bool:
 
 def _groups_of(table: Any) -> Sequence[Any] | None:
     """Return the groups in the state dict of an optimizer, None for other values."""
-    if not isinstance(table, Mapping):
+    if not _is_mapping(table):
         return None
+    if STATE not in table and GROUPS not in table:
+        return () if _has_joined_keys(table) else None
     state, groups = table.get(STATE), table.get(GROUPS)
-    if not _is_container(state) or not isinstance(state, Mapping):
-        return _flat_groups(table) if STATE not in table and GROUPS not in table else None
+    if not _is_mapping(state):
+        return None
     if type(groups) is dict and groups and all(type(key) is int for key in groups):
         # torch.distributed.checkpoint keeps a list by its places.
         return list(groups.values())
     return groups if type(groups) in (list, tuple) else None
 
 
-def _flat_groups(table: Mapping[Any, Any]) -> Sequence[Any] | None:
-    """Return a group of the parameters in joined keys: ``param_groups.fc.weight.lr``."""
-    begins, ends = f"{GROUPS}.", ".lr"
-    options = {key: value for key, value in table.items() if type(key) is str and key.startswith(begins)}
-    names = [key[len(begins) : -len(ends)] for key in options if key.endswith(ends)]
-    has_states = bool(names) and any(type(key) is str and key.startswith(f"{STATE}.") for key in table)
+def _has_joined_keys(table: Mapping[Any, Any]) -> bool:
+    """Return whether keys are joined to ``param_groups.fc.weight.lr``, as DCP flattens them."""
+    keys = [key for key in table if type(key) is str]
+    options = [table[key] for key in keys if key.startswith(f"{GROUPS}.")]
     # A part of a model with such a name has tensors alone.
-    return [{PARAMS: names}] if has_states and any(map(is_plain_value, options.values())) else None
+    return any(key.startswith(f"{STATE}.") for key in keys) and any(map(is_plain_value, options))
 
 
 def number_told(entries: Iterable[WeightEntry]) -> str:

@@ -75,7 +75,7 @@ def weights(
         raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
     if not isinstance(expression, str):
         raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
-    from tensornp.models.live.state_dict import explorer_of
+    from tensornp.models.live.container import explorer_of
 
     explorer = explorer_of(obj, expression, model, namespace)
     return explorer if expression or name_of(obj, namespace) else explorer.without_code()

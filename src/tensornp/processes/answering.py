@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensornp
@@ -26,7 +26,7 @@ from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, not_counted
 from tensornp.models.entries.in_memory import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.state_dict import explorer_of
+from tensornp.models.live.container import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
 
 _MAX_NBYTES = 2**36
@@ -72,12 +72,10 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
         raise
     except BadRequestError:
         raise NoSuchWeightError(f"has no {shown_name(expression)}{closest(expression, names)}") from None
-    if issubclass(type(obj), WeightsExplorer):
-        return obj  # type: ignore[no-any-return]
-    if not is_tensor_like(obj):
-        return explorer_of(obj, expression, None, {})
-    kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)
-    return {expression: weight_of(expression, kind, obj, expression)}
+    if is_tensor_like(obj):
+        kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)
+        return {expression: weight_of(expression, kind, obj, expression)}
+    return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, None, {})
 
 
 def _shard_of(entry: WeightEntry) -> ShardFacts | None:
@@ -128,16 +126,12 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
         entry.stats()
     values = entry._values_here()
     found = stats(values, histogram=None)
-    figures = tuple(
-        tuple(getattr(one, name) for name in FIGURES) for one in (found, found.real, found.imag) if one is not None
-    )
-    places = tuple(
-        (what, at.count, at.indices)
-        for what, num in (("nan", found.nan), ("inf", found.posinf + found.neginf))
-        if num
-        for at in (locate(values, what),)
-    )
-    return _facts_of(entry), _box_of(shard), figures, _digest_of(entry, shard, _MAX_NBYTES), places
+    parts = (one for one in (found, found.real, found.imag) if one is not None)
+    figures = tuple(tuple(getattr(one, figure) for figure in FIGURES) for one in parts)
+    wanted = [what for what, num in (("nan", found.nan), ("inf", found.num_infinite)) if num]
+    places = [(what, locate(values, what)) for what in wanted]
+    told = tuple((what, at.count, at.indices) for what, at in places)
+    return _facts_of(entry), _box_of(shard), figures, _digest_of(entry, shard, _MAX_NBYTES), told
 
 
 def _box_of(shard: ShardFacts | None) -> tuple[Any, ...] | None:
@@ -160,16 +154,17 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
     return b"" if found is None else digest_of(repr((found.one_in, found.blocks)).encode())
 
 
-def _digests(expression: str, max_nbytes: int) -> Iterator[tuple[Any, ...]]:
+def _digests(expression: str, max_nbytes: int) -> tuple[Any, ...]:
+    """Return name, layout, box, form and digest of each weight with values here."""
+    rows = []
     for name, entry in _held(expression).items():
         shard = _shard_of(entry)
         if entry._is_nothing or entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
             continue
         is_empty = 0 in (shard.shape if shard is not None else entry.shape or ())
         digest = b"empty" if is_empty else _digest_of(entry, shard, max_nbytes)
-        yield name, _layout_of(entry.tensor), _box_of(shard), f"{entry.dtype} of shape {entry.shape}", digest
+        rows.append((name, _layout_of(entry.tensor), _box_of(shard), f"{entry.dtype} of shape {entry.shape}", digest))
+    return tuple(rows)
 
 
-_QUESTIONS: dict[str, Callable[..., Any]] = {
-    "listing": _listing, "part": _part, "digests": lambda *details: tuple(_digests(*details)),
-}  # fmt: skip
+_QUESTIONS: dict[str, Callable[..., Any]] = {"listing": _listing, "part": _part, "digests": _digests}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import tensornp
@@ -17,21 +17,21 @@ from tensornp.processes.answering import answer
 
 _MAX_NAMED = 12
 """Runs of ranks that a sentence names."""
-_NUM_PARTS = 5
 _DEAD = "has died, or was stopped"
+_SAME = f"the same as here, {tensornp.__version__}, is needed"
 
 
 class OfIpyparallel:
     """The engines of a client of ipyparallel, or those of a view."""
 
     def __init__(self, client: Any) -> None:
-        self._client = getattr(client, "client", client)
-        targets = getattr(client, "targets", None)
-        self._targets = [targets] if isinstance(targets, int) else targets
+        self._client, self._targets = getattr(client, "client", client), getattr(client, "targets", None)
 
     @property
     def ids(self) -> list[int]:
         """The engines that are registered, or are those of the view."""
+        if isinstance(self._targets, int):
+            return [self._targets]
         return list(self._targets if isinstance(self._targets, list | tuple) else self._client.ids)
 
     def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
@@ -43,12 +43,7 @@ def transport_of(client: Any) -> Any:
     """Return the transport to the processes of `client`; BadRequestError if it reaches none."""
     if any(base.__module__.partition(".")[0] == "ipyparallel" for base in type(client).__mro__):
         return OfIpyparallel(client)
-    try:
-        is_transport = client.ids is not None and callable(client.submit) and not isinstance(client, type)
-    except Exception:
-        # A class of the user's may raise anything.
-        is_transport = False
-    if not is_transport:
+    if isinstance(client, type) or not hasattr(client, "ids") or not callable(getattr(client, "submit", None)):
         raise BadRequestError(
             f"client must be a client or a view of ipyparallel, or an object with ids and submit(id, function, *args), "
             f"got {an_instance(client)}"
@@ -60,10 +55,9 @@ class Asker:
     """Asks processes by a transport; remembers their ranks, and questions that are not answered yet."""
 
     def __init__(self, transport: Any, timeout: float) -> None:
-        self._transport, self.timeout = transport, timeout
+        self._transport, self._timeout = transport, timeout
         self._ranks: dict[Any, int] = {}
-        self._open: dict[Any, Any] = {}
-        self._known: dict[Any, None] = {}
+        self._open: dict[Any, Future[Any] | None] = {}
         self.ids()
 
     def ids(self) -> list[Any]:
@@ -71,23 +65,39 @@ class Asker:
             now = list(self._transport.ids)
         except Exception as error:
             raise BadRequestError(f"the ids of the client raised {cut(error_text(error), MAX_TOLD)}") from None
-        self._known |= dict.fromkeys(now)
+        self._open |= {id: None for id in now if id not in self._open}
         return now
 
     def ask(self, *question: Any) -> Answers:
         """Ask all processes one question, and return the answers that came in time."""
-        now, replies = self.ids(), dict[Any, Any]()
-        for id in self._known:
+        now, replies, asked = self.ids(), dict[Any, Any](), dict[Any, Future[Any]]()
+        for id, earlier in self._open.items():
             if id not in now:
                 replies[id] = _DEAD
-            elif id in self._open and not self._open[id].done():
+            elif earlier is not None and not earlier.done():
                 replies[id] = "has not answered an earlier question"
-        asked = {id: self._submitted(id, question) for id in self._known if id not in replies}
+            else:
+                asked[id] = self._submitted(id, question)
         self._open |= asked
-        wait(asked.values(), self.timeout)
-        late = f"did not answer within {format_number(self.timeout)} s: it is stopped, or busy"
+        wait(asked.values(), self._timeout)
+        late = f"did not answer within {format_number(self._timeout)} s: it is stopped, or busy"
         replies |= {id: _reply_of(future) if future.done() else late for id, future in asked.items()}
-        return self._answers({id: replies[id] for id in self._known})
+        every = Answers(num_ranks=len(replies))
+        found: dict[Any, tuple[Any, Any]] = {}
+        for id in self._open:
+            reply = replies[id]
+            rank, num, reason, result = (self._ranks.get(id), 0, reply, None) if type(reply) is str else reply
+            every.num_ranks = max(every.num_ranks, num)
+            if rank is not None:
+                self._ranks[id] = rank
+            if reason:
+                every.reasons[id] = ("engine", id, reason) if rank is None else ("rank", rank, reason)
+            else:
+                found[id if rank is None else rank] = id, result
+        for rank in sorted(found) if all(type(rank) is int for rank in found) else found:
+            id, every.found[rank] = found[rank]
+            every.answered += (id,)
+        return every
 
     def _submitted(self, id: Any, question: tuple[Any, ...]) -> Future[Any]:
         """Submit a question, and return a Future of the transport's own one."""
@@ -98,26 +108,9 @@ class Asker:
             done.set_exception(error)
         return done
 
-    def _answers(self, replies: Mapping[Any, Any]) -> Answers:
-        """Sort replies by rank; a text is the reason for none."""
-        found, ids, silent, num_ranks = dict[Any, Any](), dict[Any, Any](), {}, len(replies)
-        for id, reply in replies.items():
-            rank, num, reason, result = (self._ranks.get(id), 0, reply, None) if type(reply) is str else reply
-            num_ranks = max(num_ranks, num)
-            if rank is not None:
-                self._ranks[id] = rank
-            if reason:
-                silent[id] = ("engine", id, reason) if rank is None else ("rank", rank, reason)
-            else:
-                place = id if rank is None else rank
-                ids[place], found[place] = id, result
-        order = sorted(found) if all(type(rank) is int for rank in found) else list(found)
-        return Answers({rank: found[rank] for rank in order}, tuple(ids[rank] for rank in order), silent, num_ranks)
-
 
 def _reply_of(future: Any) -> Any:
     """Return rank, number of ranks, reason and result of an answer, or a text with the reason for none."""
-    cure = f"the same as here, {tensornp.__version__}, is needed"
     try:
         reply = future.result().result()
     except (Exception, SystemExit, CancelledError) as error:
@@ -125,25 +118,26 @@ def _reply_of(future: Any) -> Any:
         name = str(getattr(error, "ename", "") or type(error).__name__)
         text = cut(str(getattr(error, "evalue", "") or error), MAX_TOLD)
         if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in text:
-            return f"has no tensornp, or another: {cure}"
+            return f"has no tensornp, or another: {_SAME}"
         is_dead = name in ("EngineError", "KilledWorker", "BrokenProcessPool") or "No such engine" in text
         return _DEAD if is_dead else f"raised {name}{f': {text}' if text else ''}"
-    if type(reply) is not tuple or len(reply) != _NUM_PARTS:
+    try:
+        version, rank, num_ranks, reason, result = reply
+    except (TypeError, ValueError):
         return "gave an answer that is none of tensornp's"
-    version, rank, num_ranks, reason, result = reply
     if version != tensornp.__version__:
-        return f"has tensornp {cut(str(version), 20)}: {cure}"
+        return f"has tensornp {cut(str(version), 20)}: {_SAME}"
     return rank, num_ranks, cut(reason, MAX_TOLD), result
 
 
-@dataclass(frozen=True)
+@dataclass
 class Answers:
-    """The answers to one question."""
+    """The answers to one question by rank, the ids of who gave them, and the reasons of the others by id."""
 
-    found: dict[Any, Any]
-    answered: tuple[Any, ...]
-    reasons: dict[Any, tuple[str, Any, str]]
-    num_ranks: int
+    num_ranks: int = 0
+    found: dict[Any, Any] = field(default_factory=dict)
+    answered: tuple[Any, ...] = ()
+    reasons: dict[Any, tuple[str, Any, str]] = field(default_factory=dict)
 
     @property
     def silent(self) -> dict[Any, str]:

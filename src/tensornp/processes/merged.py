@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
@@ -17,6 +17,7 @@ from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, show
 from tensornp.processes.asking import Answers, Asker, ranks_text
 
 _MAX_NAMED = 3
+_Found = TypeVar("_Found")
 
 
 class Facts(NamedTuple):
@@ -36,20 +37,6 @@ class Facts(NamedTuple):
         names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
         names = [name for name in names if name != "nbytes" or len(names) == 1]
         return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
-
-
-class _Answered:
-    """A record of all ranks: ids of the processes that answered, and reasons of the others."""
-
-    answers: Answers
-
-    @property
-    def answered(self) -> tuple[Any, ...]:
-        return self.answers.answered
-
-    @property
-    def silent(self) -> dict[Any, str]:
-        return self.answers.silent
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +68,40 @@ class OnRanks:
         return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
 
 
-class RankWeights(_Answered, Mapping[str, OnRanks]):
+class _Answered:
+    """A record of all ranks: ids of the processes that answered, and reasons of the others."""
+
+    answers: Answers
+
+    @property
+    def answered(self) -> tuple[Any, ...]:
+        return self.answers.answered
+
+    @property
+    def silent(self) -> dict[Any, str]:
+        return self.answers.silent
+
+
+class _ByName(_Answered, Mapping[str, _Found]):
+    """A mapping by the names of weights."""
+
+    _found: dict[str, _Found]
+
+    def __getitem__(self, name: str) -> _Found:
+        if name in self._found:
+            return self._found[name]
+        raise NoSuchWeightError(f"there is nothing of {shown_name(str(name))}{closest(str(name), self._found)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    _mime_, _repr_html_ = mime_of, html_of
+
+
+class RankWeights(_ByName[OnRanks]):
     """The weights of all ranks; a mapping from name to `OnRanks`.
 
     Attributes
@@ -97,27 +117,18 @@ class RankWeights(_Answered, Mapping[str, OnRanks]):
     def __init__(self, asker: Asker, expression: str) -> None:
         self.answers = asker.ask("listing", expression)
         self._asker, self.expression = asker, expression
-        self._variants: dict[str, dict[Facts, list[Any]]] = {}
         self.num_parameters, self.nbytes = {}, {}
+        variants: dict[str, dict[Facts, list[Any]]] = {}
         for rank, (rows, num_parameters, nbytes) in self.answers.found.items():
             self.num_parameters[rank], self.nbytes[rank] = num_parameters, nbytes
             for name, *facts in rows:
-                self._variants.setdefault(name, {}).setdefault(Facts(*facts), []).append(rank)
-
-    def __getitem__(self, name: str) -> OnRanks:
-        """Return the facts of one weight; NoSuchWeightError if no rank has it."""
-        if name not in self._variants:
-            raise NoSuchWeightError(f"no rank has {shown_name(str(name))}{closest(str(name), self._variants)}")
-        ordered = sorted(self._variants[name].items(), key=lambda one: -len(one[1]))
-        held = {rank for _, ranks in ordered for rank in ranks}
-        lacking = tuple(rank for rank in self.answers.found if rank not in held)
-        return OnRanks(name, tuple((facts, tuple(ranks)) for facts, ranks in ordered), lacking)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._variants)
-
-    def __len__(self) -> int:
-        return len(self._variants)
+                variants.setdefault(name, {}).setdefault(Facts(*facts), []).append(rank)
+        self._found = {}
+        for name, by_facts in variants.items():
+            ordered = sorted(((facts, tuple(ranks)) for facts, ranks in by_facts.items()), key=lambda one: -len(one[1]))
+            held = {rank for _, ranks in ordered for rank in ranks}
+            lacking = tuple(rank for rank in self.answers.found if rank not in held)
+            self._found[name] = OnRanks(name, tuple(ordered), lacking)
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -134,8 +145,7 @@ class RankWeights(_Answered, Mapping[str, OnRanks]):
 
     def differences(self) -> dict[str, str]:
         """Return the weights that are not the same on all ranks, each with how they differ."""
-        notes = ((name, one.note) for name, one in self.items())
-        return {name: note for name, note in notes if note}
+        return {name: one.note for name, one in self.items() if one.note}
 
     @property
     def told(self) -> str:
@@ -146,8 +156,6 @@ class RankWeights(_Answered, Mapping[str, OnRanks]):
         if not num:
             return f"{self.answers.count_text}: the same {counted(len(self), 'tensor')}"
         return f"{self.answers.count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
-
-    _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
         notes = (cut(f"{name}: {note}", MAX_TOLD) for name, note in islice(self.differences().items(), _MAX_NAMED))
@@ -175,9 +183,7 @@ class RankStats(_Answered, TensorStats):
     places : tuple of Place
         Where NaN and infinities are on each rank.
     differing : tuple
-        The ranks whose bits differ from those of most ranks with the same part.
-    left_out : tuple of str
-        A sentence on each rank that has another tensor of that name.
+        The ranks whose bits, shape or dtype differ from those of most ranks; they are left out.
     answers : Answers
         The ranks that answered, and those that did not.
     """
@@ -186,8 +192,7 @@ class RankStats(_Answered, TensorStats):
     facts: Facts | None = field(default=None, compare=False)
     places: tuple[Place, ...] = field(default=(), compare=False)
     differing: tuple[Any, ...] = field(default=(), compare=False)
-    left_out: tuple[str, ...] = field(default=(), compare=False)
-    answers: Answers = field(default=Answers({}, (), {}, 0), compare=False)
+    answers: Answers = field(default_factory=Answers, compare=False)
 
 
 class _Part(NamedTuple):
@@ -208,18 +213,15 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
         made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in some)
         parts[rank] = _Part(Facts(*own), box, made, digest, places)
     forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
-    usual = Counter(forms.values()).most_common(1)
-    same = {rank: part for rank, part in parts.items() if forms[rank] == usual[0][0]}
+    usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
+    same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
-    left_out = tuple(
-        f"{ranks_text([rank])} has another tensor, which is left out: {part.facts.unlike(facts)}"
-        for rank, part in parts.items() if facts is not None and rank not in same
-    )  # fmt: skip
+    differing = [rank for rank in parts if rank not in same]
     boxes: dict[Any, list[Any]] = {}
     for rank, part in same.items():
         if part.figures:
             boxes.setdefault(part.box if part.box is not None else rank, []).append(rank)
-    owned, differing = [], []
+    owned = []
     for ranks in boxes.values():
         digest = Counter(same[rank].digest for rank in ranks).most_common(1)[0][0]
         owned.append(next(same[rank] for rank in ranks if same[rank].digest == digest))
@@ -234,10 +236,8 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     real, imag = others or (None, None)
     base = scoped(replace(figures, real=real, imag=imag), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
-    return RankStats(
-        **{one.name: getattr(base, one.name) for one in fields(base)},
-        name=name, facts=facts, places=places, differing=tuple(differing), left_out=left_out, answers=answers,
-    )  # fmt: skip
+    own = {one.name: getattr(base, one.name) for one in fields(base)}
+    return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)
 
 
 def _scope(facts: Facts | None, owned: list[_Part]) -> str:
@@ -251,7 +251,7 @@ def _scope(facts: Facts | None, owned: list[_Part]) -> str:
     return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
 
 
-class Drift(_Answered, Mapping[str, str]):
+class Drift(_ByName[str]):
     """Weights that differ between ranks: by name, the ranks that differ from most.
 
     Attributes
@@ -279,17 +279,6 @@ class Drift(_Answered, Mapping[str, str]):
         self.num_compared = len({name for name, *_ in compared})
         self._found = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
 
-    def __getitem__(self, name: str) -> str:
-        if name in self._found:
-            return self._found[name]
-        raise NoSuchWeightError(f"nothing differs in {shown_name(str(name))}{closest(str(name), self._found)}")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
     @property
     def told(self) -> str:
         """How many weights differ, on how many ranks."""
@@ -297,8 +286,6 @@ class Drift(_Answered, Mapping[str, str]):
             return f"{self.answers.count_text}: no tensor that several hold"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
         return f"{self.answers.count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
-
-    _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"

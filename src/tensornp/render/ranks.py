@@ -78,11 +78,11 @@ def rank_stats_document(stats: RankStats) -> Document:
         said += [facts.kind, shape_text(facts.shape, facts.kind), facts.dtype, facts.device, facts.layout, stats.scope]
     else:
         said.append("no rank has told its values")
-    alarms = [f"the bits on {ranks_text(stats.differing)} are not those of the others"] if stats.differing else []
+    alarms = [f"the tensor on {ranks_text(stats.differing)} is not that of the others"] if stats.differing else []
     return Document(
         (
             headline(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
-            *(alarm_line(cut(one, MAX_TOLD)) for one in (*alarms, *stats.left_out[:_MAX_PLACES])),
+            *(alarm_line(cut(one, MAX_TOLD)) for one in alarms),
             _silent(stats.answers.silent_lines),
             Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
         )

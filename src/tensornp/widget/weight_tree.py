@@ -24,10 +24,9 @@ from tensornp.models.outline.choose import (
     Asked,
     filters,
 )
-from tensornp.models.outline.columns import FINDINGS, cells_of, columns, figure_columns, shares_of, sortable
-from tensornp.models.outline.fold import Row
-from tensornp.models.outline.outline import Line, Outline, part_of
-from tensornp.models.outline.spreads import Spread, Spreads
+from tensornp.models.outline.columns import COLUMNS, FINDINGS, cells_of, figure_columns, shares_of, sortable
+from tensornp.models.outline.fold import Row, part_of
+from tensornp.models.outline.outline import Line, Outline
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind, kind_of
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
@@ -61,20 +60,19 @@ class WeightTree(Tree):
         shapes = {(one.shape, one.kind) for one in weights}
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
-        self._spreads: Spreads | None = None
-        self._figures: set[str] = set()
+        self._figures: dict[str, Mapping[str, float]] = {}
+        self._kinds: dict[str, Kind] = {}
         self._states: set[str] = set()
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
-        figures = {name: one.figures for name, one in self.found.items()}
-        self._figures = set().union(*figures.values())
+        self._figures = {name: one.figures for name, one in self.found.items()}
         # A weight without values is not unread.
         readable = (one.name for one in self._weights if one._can_be_read or one.name in self.found)
         self._states = set().union(*map(self.states, readable))
         kinds = ((name, kind_of(one.findings)) for name, one in self.found.items())
-        self._spreads = Spreads(self.outline, figures, {name: kind for name, kind in kinds if kind is not None})
+        self._kinds = {name: kind for name, kind in kinds if kind is not None}
         self.outline.forget()
 
     # --- what orders and filters weights by the results of scans
@@ -168,10 +166,10 @@ class WeightTree(Tree):
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""
-        told = self.outline.told
-        scanned = (column for column in columns() if column.is_scanned and self.found)
-        told |= {column.name for column in scanned if column.figure is None or column.name in self._figures}
-        return [tree_column(column, asked.sort, self._max_shape) for column in columns() if column.name in told]
+        told, figures = self.outline.told, set().union(*self._figures.values())
+        scanned = (column for column in COLUMNS if column.is_scanned and self.found)
+        told |= {column.name for column in scanned if column.figure is None or column.name in figures}
+        return [tree_column(column, asked.sort, self._max_shape) for column in COLUMNS if column.name in told]
 
     # --- one row
 
@@ -181,13 +179,13 @@ class WeightTree(Tree):
         is_open = line.has_below and line.id in opened
         own = self.found.get(line.weights[0].name) if line.number >= 0 else None
         # A closed branch shows the findings below it.
-        spreads = self._spreads if line.has_below and not is_open else None
-        below = [(Kind(*kind), names) for kind, names in spreads.kinds(line.id)] if spreads is not None else []
+        is_closed = bool(self.found) and line.has_below and not is_open
+        below = [(Kind(*kind), names) for kind, names in self.outline.kinds(line.id, self._kinds)] if is_closed else []
         cells = self._cells(line)
         titles: dict[str, str] = {}
-        figures = {column: Spread(value, value) for column, value in own.figures.items()} if own is not None else {}
-        if spreads is not None:
-            figures = spreads.of(line.id)
+        figures = {column: (value, value) for column, value in own.figures.items()} if own is not None else {}
+        if is_closed:
+            figures = self.outline.extremes(line.id, self._figures)
             quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
             cells[FINDINGS] = " · ".join(quiet)
         for column, figure in figure_columns():

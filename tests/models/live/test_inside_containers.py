@@ -118,6 +118,7 @@ NAMED: dict[str, tuple[Callable[[float], Any], str]] = {
     "iterator": (lambda value: iter([torch.full((2,), value)]), "list_iterator"),
     "bytes that change": (lambda value: bytearray([int(value)]), "bytearray"),
     "buffer": (lambda value: memoryview(bytes([int(value)])), "memoryview"),
+    "explorer": (lambda value: tnp.weights(linear(value)), "WeightsExplorer"),
     "scheduler": (lambda value: torch.optim.lr_scheduler.StepLR(stepped(value), 1), "StepLR"),
 }
 
@@ -269,16 +270,6 @@ def test_nothing_of_an_unknown_class_runs() -> None:
         __eq__ = __hash__ = __iter__ = __len__ = __bool__ = __repr__ = __getattribute__  # type: ignore[assignment]
 
     assert tnp.weights({"t": T, "trap": Trap()}).not_listed == ("1 object was not looked into: trap (Trap)",)
-
-
-def test_an_explorer_and_its_weights_are_listed_in_a_container() -> None:
-    """With what is wrong in it."""
-    model = linear(1.0)
-    w = tnp.weights(model)
-    found = tnp.weights({"w": w, "one": w["fc.bias"]})
-    assert list(found) == ["w.fc.weight", "w.fc.bias", "one"]
-    assert found.problems == []
-    assert compared({"w": w}, {"w": model}).equal
 
 
 TREES = st.recursive(

@@ -24,20 +24,8 @@ def test_states_of_optimizers_are_no_weights(tmp_path):
 
 
 def test_a_state_that_is_not_there_is_not_counted():
-    """Of a parameter that was not stepped, nor of LBFGS, which keeps what it has of all with the first."""
+    """Of a parameter that was not stepped."""
     model = torch.nn.Linear(3, 2)
     fresh = torch.optim.Adam(model.parameters())
     assert "0 optimizer states" in repr(tnp.weights(fresh))
     assert "2 weights and 0 optimizer states" in repr(tnp.weights({"model": model, "fresh": fresh}))
-    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=1)
-
-    def closure():
-        loss = model(torch.ones(3)).square().sum()
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    explorer = tnp.weights(optimizer)
-    num_states = sum(isinstance(one, torch.Tensor) for one in optimizer.state[model.weight].values())
-    assert f": {num_states} optimizer states" in repr(explorer)
-    assert explorer["state.bias"].problem == "the first parameter has the state of all"

@@ -41,9 +41,9 @@ def test_names_come_from_the_optimizer_or_a_model(model):
         assert "frozen" not in weights_document(explorer).text()
         for name in NAMES:
             assert eval(explorer[name].code, {"by_model": by_model, "named": named}) is explorer[name].tensor
-        assert explorer.metadata["param_groups[0].lr"] == 0.25
-        assert explorer.metadata["param_groups[0].betas"] == (0.5, 0.75)
-        assert "param_groups[0].params" not in explorer.metadata
+        assert explorer.metadata["param_groups.0.lr"] == 0.25
+        assert (explorer.metadata["param_groups.0.betas.0"], explorer.metadata["param_groups.0.betas.1"]) == (0.5, 0.75)
+        assert "param_groups.0.params" not in explorer.metadata
 
 
 def test_without_names_the_place_is_the_name(model):
@@ -54,7 +54,7 @@ def test_without_names_the_place_is_the_name(model):
     for explorer in (tnp.weights(optimizer, namespace={}), by_other):
         assert list(explorer)[1] == "state.param_groups[0].params[0].exp_avg"
         assert list(explorer)[4] == "state.param_groups[1].params[0].exp_avg"
-        assert explorer.metadata["param_groups[1].lr"] == 0.5
+        assert explorer.metadata["param_groups.1.lr"] == 0.5
     assert explorer[list(explorer)[1]].code == "o.inner.state[o.inner.param_groups[0]['params'][0]]['exp_avg']"
     with pytest.raises(tnp.BadRequestError, match="model must be the module whose"):
         tnp.weights(optimizer, model=3)

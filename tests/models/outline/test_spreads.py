@@ -15,7 +15,6 @@ import tensornp as tnp
 from tensornp.models.outline.choose import Asked
 from tensornp.models.outline.columns import FINDINGS, ScannedFigure, column_called, figure_columns, figures_of
 from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.outline.spreads import Spreads
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "2", "w"])
 NAMES = st.lists(st.lists(KEYS, min_size=1, max_size=3).map(".".join), min_size=1, max_size=12, unique=True)
@@ -52,7 +51,6 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
     norms = {name: data.draw(st.none() | st.floats(0, 10)) for name in names}
     kinds = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from([(0, "NaN"), (4, "constant")])))
     figures = {name: {"norm": norm} for name, norm in norms.items() if norm is not None}
-    spreads = Spreads(outline, figures, kinds)
     every = list(lines_of(outline))
     for at, line in enumerate(every):
         if not line.has_below:
@@ -64,12 +62,14 @@ def test_below_a_branch_are_those_whose_figures_it_tells(names, data):
             below |= {one.name for one in other.weights}
         known = [norms[name] for name in below if norms[name] is not None]
         # Of what was not read, nothing is claimed.
-        assert spreads.of(line.id).get("norm") == ((min(known), max(known)) if len(known) == len(below) else None)
-        found = {kind: set(some) for kind, some in spreads.kinds(line.id)}
+        assert outline.extremes(line.id, figures).get("norm") == (
+            (min(known), max(known)) if len(known) == len(below) else None
+        )
+        found = {kind: set(some) for kind, some in outline.kinds(line.id, kinds)}
         assert found == {kind: {name for name in below if kinds.get(name) == kind} for kind in found}
         assert set().union(*found.values()) == below & kinds.keys()
         assert [*found] == sorted(found)
-        assert set(spreads.names(line.id)) == below
+        assert {one.name for one in outline.weights_of(line.id)} == below
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -91,9 +91,8 @@ def test_what_counts_comes_last_and_is_no_extreme(descending):
     asked = Asked(sort="norm", descending=descending)
     chosen = outline.chosen(asked, Told(lambda column, name: figures[name][column]))
     assert [one.name for one in chosen] == [*(["h", "g.w"] if descending else ["g.w", "h"]), "g.position_ids"]
-    spreads = Spreads(outline, figures, {})
     group, *others = lines_of(outline)
-    assert spreads.of(group.id)["norm"] == (2**0.5, 2**0.5)
+    assert outline.extremes(group.id, figures)["norm"] == (2**0.5, 2**0.5)
     assert [line.is_quiet for line in others] == [True, False, False]
 
 

@@ -25,7 +25,7 @@ from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import shown_path
-from tensornp.models.live.state_dict import has_weights, why_nothing
+from tensornp.models.live.container import has_weights, why_nothing
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers import is_saved_optimizer
 from tensornp.models.scan.run import Progress, progress_of, why_failed

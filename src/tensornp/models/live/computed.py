@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -19,37 +18,26 @@ from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes, with_overrides
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.memory.footprint import check_parts
-from tensornp.core.namespace.members import members_of
+from tensornp.core.namespace.members import members_of, registered_names
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
 from tensornp.models.entries.in_memory import weight_of
 from tensornp.models.entries.source import NoSource, Requested
-from tensornp.models.names.quoted import shown_name
+from tensornp.models.names.quoted import cut, shown_name
 
 _LISTS = "parametrizations"
 _MAX_SAID = 200
 """Characters of an error that ended a computation."""
 _BITS = {"quint4x2": 4, "float16": 16}
 """Bits of a packed element that has not 8."""
-
-
-def _kernel_shape(own: Mapping[str, Any]) -> tuple[int, ...]:
-    first, second = own["out_channels"], own["in_channels"]
-    first, second = (second, first) if own["transposed"] else (first, second)
-    return first, second // own["groups"], *own["kernel_size"]
-
-
-_PACKED: dict[str, tuple[Callable[[Mapping[str, Any]], tuple[int, ...]], str]] = {
-    "linear.Linear": (lambda own: (own["out_features"], own["in_features"]), "_packed_params._packed_params.0"),
-    "conv._ConvNd": (_kernel_shape, "weight"),
-    "embedding_ops.Embedding": (
-        lambda own: (own["num_embeddings"], own["embedding_dim"]),
-        "_packed_params._packed_weight",
-    ),
+_PACKED = {
+    "linear.Linear": "_packed_params._packed_params.0",
+    "conv._ConvNd": "weight",
+    "embedding_ops.Embedding": "_packed_params._packed_weight",
 }
-"""The shape of the weight of each packed class, and its name in a state dict."""
+"""The name in a state dict of the weight of each packed class."""
 
 
 class OffloadMap(NamedTuple):
@@ -68,7 +56,7 @@ class OffloadMap(NamedTuple):
         """Return the offloaded weight that a parameter on the meta device stands for."""
         key, number = self.prefix + name, self.number
         path = "_hf_hook" if number is None else f"_hf_hook.hooks[{number}]"
-        code = f"{self.holder}.{path}.weights_map[{key!r}]"
+        code = self.holder and f"{self.holder}.{path}.weights_map[{key!r}]"
         row = noted(live._with_(code=code, problem=""), "offloaded by accelerate")
         return _on_request(
             row, self.module, self.holder, lambda module: _hook_of(module, number).weights_map[key],
@@ -99,37 +87,42 @@ def packed_class(module: Any) -> str:
 def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the weights that a module unpacks or computes; nothing is computed."""
     if packed := packed_class(module):
-        own = object.__getattribute__(module, "__dict__")
-        shape_of, saved_as = _PACKED[packed]
-        shape, inner = shape_of(own), own["_modules"].get("_packed_params")
-        dtype = name_of(inner.dtype) if inner is not None else "qint8"
-        nbytes = math.prod(shape) * _BITS.get(dtype, 8) // 8
-        row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), f"{code}.weight()", "packed")
-        row = row._with_(_saved_as=(saved_as,))
-        yield _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
+        yield _packed(packed, module, code)
     for name, parametrization in _parametrizations(module):
         yield _parametrized(name, parametrization, module, code)
 
 
+def _packed(cls: str, module: Any, code: str) -> WeightEntry:
+    own = object.__getattribute__(module, "__dict__")
+    if cls == "linear.Linear":
+        shape = own["out_features"], own["in_features"]
+    elif cls == "embedding_ops.Embedding":
+        shape = own["num_embeddings"], own["embedding_dim"]
+    else:
+        sizes = own["out_channels"], own["in_channels"]
+        first, second = reversed(sizes) if own["transposed"] else sizes
+        shape = first, second // own["groups"], *own["kernel_size"]
+    inner = own["_modules"].get("_packed_params")
+    dtype = name_of(inner.dtype) if inner is not None else "qint8"
+    nbytes = math.prod(shape) * _BITS.get(dtype, 8) // 8
+    row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), code and f"{code}.weight()", "packed")
+    row = row._with_(_saved_as=(_PACKED[cls],))
+    return _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
+
+
 def _parametrizations(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names of parametrized weights with their parametrizations."""
-    modules: Any = (getattr(module, "__dict__", None) or {}).get("_modules")
-    holder = modules.get(_LISTS) if type(modules) in (dict, OrderedDict) else None
-    every = members_of((getattr(holder, "__dict__", None) or {}).get("_modules")) if holder is not None else ()
-    for name, child in every:
+    holder = next((child for name, _, child, _ in registered_names(module) if name == _LISTS), None)
+    for name, _, child, _ in registered_names(holder) if is_module(holder) else ():
         if any(cls.__name__ == "ParametrizationList" for cls in type(child).__mro__):
             yield name, child
 
 
 def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> WeightEntry:
     """Return a weight that is computed on request from copies of its originals."""
-    held = getattr(parametrization, "__dict__", None) or {}
-    originals = {
-        key: weight_of("", "", one, "")
-        for table in ("_parameters", "_buffers")
-        for key, one in members_of(held.get(table))
-        if is_tensor(one)
-    }
+    held: Mapping[str, Any] = object.__getattribute__(parametrization, "__dict__")
+    members = (one for table in ("_parameters", "_buffers") for one in members_of(held.get(table)))
+    originals = {key: weight_of("", "", one, "") for key, one in members if is_tensor(one)}
     # torch checks that both stay the same, but a `right_inverse` may give an original of any shape.
     steps = (step for _, step in members_of(held.get("_modules")))
     others = [step for step in steps if type(step).__module__ != "torch.nn.utils.parametrizations"]
@@ -142,7 +135,7 @@ def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> 
         problem = "it is computed from sharded tensors, which takes all ranks"
     code = f"{holder}.{name}" if is_attribute_name(name) else f"getattr({holder}, {name!r})"
     note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
-    row = WeightEntry(name, COMPUTED, shape, dtype, 0, NoSource(), code, note, problem)
+    row = WeightEntry(name, COMPUTED, shape, dtype, 0, NoSource(), holder and code, note, problem)
     return _on_request(row, module, holder, lambda module: _computed(dict(_parametrizations(module)).get(name)),
                        requires_grad=None, location=location)  # fmt: skip
 
@@ -158,12 +151,7 @@ def _computed(parametrization: Any) -> Any:
         check_parts(one)
     devices = {one.device.index for one in tensors if one.device.type == "cuda"}
     with with_overrides(), torch.random.fork_rng(devices=sorted(devices)):
-        try:
-            made = copy.deepcopy(parametrization)
-        except Exception as error:
-            why = f"a parametrization that cannot be copied ({error_text(error)}) would be run in place"
-            raise NoDataError(f"{why}; compute the weight yourself") from None
-        return made()
+        return copy.deepcopy(parametrization)()
 
 
 def _on_request(
@@ -194,7 +182,7 @@ def _made(row: WeightEntry, module: Any, make: Callable[[Any], Any]) -> WeightEn
         raise
     except (Exception, SystemExit) as error:
         # The user's code raised it, or torch in a state that it does not expect.
-        why = error_text(error).partition("\n")[0][:_MAX_SAID]
+        why = cut(error_text(error).partition("\n")[0], _MAX_SAID)
         raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}); see what {row.code} gives") from None
     if not is_tensor(tensor):
         raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")

@@ -24,13 +24,13 @@ _PLACE = "\ue000"
 """Marks for braces while a glob becomes an expression."""
 
 
-def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
+def fitting(pattern: str | re.Pattern[Any], names: Sequence[str]) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
 
     A text between slashes is a regular expression. A word is a part of the name or a glob. A number is a whole one, if
     there is any: ``layers.3`` is not ``layers.30``. A glob without a star at
     either end matches anywhere. Braces list alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only
-    matter if the pattern has some. `small` holds the names in lower case, if they are known.
+    matter if the pattern has some.
     """
     if isinstance(pattern, str) and is_expression(pattern):
         try:
@@ -44,7 +44,7 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], small: Sequenc
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
     # Capitals are meant where they are typed.
     is_exact = pattern != pattern.lower()
-    searched = names if is_exact else small if small is not None else [name.lower() for name in names]
+    searched = names if is_exact else [name.lower() for name in names]
     found = list(range(len(names)))
     for word in words_of(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.

@@ -9,7 +9,7 @@ from typing import Any
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.names.search import fitting
-from tensornp.models.outline.columns import FINDINGS, column_called, columns
+from tensornp.models.outline.columns import COLUMNS, FINDINGS, column_called
 
 MAX_PATTERN = 200
 """Characters of a search; a regular expression is not timed."""
@@ -38,11 +38,11 @@ class Asked:
         return bool(self.search or self.filters or (self.sort and not self.orders_groups))
 
 
-def searched(text: str, names: Sequence[str], small: Sequence[str] | None = None) -> list[int]:
-    """Return the indices of the matching names; `small` has lower-case names."""
+def searched(text: str, names: Sequence[str]) -> list[int]:
+    """Return the indices of the matching names."""
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
-    return fitting(text, names, small)
+    return fitting(text, names)
 
 
 def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = None) -> bool:
@@ -75,4 +75,4 @@ def has_state(one: WeightEntry, state: str) -> bool:
 
 
 def filters() -> tuple[str, ...]:
-    return (*(column.name for column in columns() if column.choice is not None), "state", FINDINGS)
+    return (*(column.name for column in COLUMNS if column.choice is not None), "state", FINDINGS)

@@ -31,14 +31,10 @@ def at_a_glance(value: float) -> str:
 
 
 class ScannedFigure(NamedTuple):
-    """A statistic of a weight from a scan; `of` returns None if it is unknown.
-
-    A number that may be negative (`has_sign`) has no place on a logarithmic scale.
-    """
+    """A statistic of a weight from a scan; `of` returns None if it is unknown."""
 
     of: Callable[[TensorStats], float | None]
     text: Callable[[float], str] = at_a_glance
-    has_sign: bool = False
 
     def text_of(self, least: float, greatest: float) -> str:
         """Return the text for weights between two extremes: ``up to 16.0``, or ``±0.00207``."""
@@ -62,7 +58,6 @@ class Column(NamedTuple):
     text: Callable[[Row], str] | None = None
     order: Callable[[WeightEntry], Any] | None = None
     choice: Callable[[WeightEntry], str] | None = None
-    has_text: Callable[[WeightEntry], bool] | None = None
     title: Callable[[Row], str] | None = None
     figure: ScannedFigure | None = None
     share: Callable[[int, float, int], str] | None = None
@@ -78,12 +73,7 @@ class Column(NamedTuple):
 
     @property
     def is_sortable(self) -> bool:
-        return self.order is not None or self.is_found
-
-    @property
-    def is_found(self) -> bool:
-        """Return whether it sorts by the results of a scan."""
-        return self.figure is not None or self.name == FINDINGS
+        return self.order is not None or self.figure is not None or self.name == FINDINGS
 
     @property
     def is_scanned(self) -> bool:
@@ -125,11 +115,6 @@ def _notes(row: Row) -> str:
         notes += [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in first.related[:_MAX_RELATED]]
         notes += ["…"] if len(first.related) > _MAX_RELATED else []
     return cut(", ".join(filter(None, (*notes, row.unlike))), _MAX_NOTE)
-
-
-def columns(*, with_scanned: bool = True) -> tuple[Column, ...]:
-    """Return all columns in order, or only those without a scan."""
-    return tuple(column for column in COLUMNS if with_scanned or not column.is_scanned)
 
 
 def cells_of(row: Row) -> dict[str, str]:
@@ -229,7 +214,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one._is_trained], is_said_once=True),
     Column("figures"),
     _figure("norm", lambda stats: stats.norm),
-    _figure("mean", lambda stats: stats.mean, has_sign=True),
+    _figure("mean", lambda stats: stats.mean),
     _figure("std", lambda stats: stats.std),
     _figure("max |x|", _largest),
     _figure("zeros", lambda stats: stats.zeros / stats.count if stats.count else None, text=_percent),
@@ -238,7 +223,6 @@ COLUMNS: tuple[Column, ...] = (
     Column(FINDINGS),
     Column(
         "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
-        has_text=lambda one: bool(one.note or one.problem or one.tied_to or one.related),
     ),
 )  # fmt: skip
 """In the order in which they stand."""

@@ -20,7 +20,6 @@ _MAX_COMPARED = 200
 _MAX_NAMED = 3
 _FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
 """The part of a note that each quantized weight has of its own."""
-_FOLDED = re.compile(r"\{[\d.,]+\}")
 HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 """Classes that hold others, and do nothing."""
 
@@ -52,6 +51,9 @@ class Branch:
     signature: int = -1
     count: int = 1
     module: str = ""
+    prefixes: tuple[str, ...] = ()
+    """Full names of the modules that it stands for."""
+    number: int = -1
 
 
 def folded(entries: Iterable[WeightEntry]) -> list[Row]:
@@ -99,22 +101,25 @@ def tree_of(entries: Iterable[WeightEntry | Bare]) -> list[Branch]:
         for key in entry.name.split(".", _MAX_DEPTH):
             node = node.setdefault(key, {})
         node[None] = entry
-    return _branches(root, {})
+    return _branches(root, {}, "")
 
 
-def _branches(table: dict[Any, Any], known: dict[Any, int]) -> list[Branch]:
+def _branches(table: dict[Any, Any], known: dict[Any, int], above: str) -> list[Branch]:
     found: list[Branch] = []
     for key, below in table.items():
         if key is None:
             continue
         entry = below.get(None)
-        children = _branches(below, known) if entry is None or len(below) > 1 else []
+        prefix = f"{above}{key}"
+        children = _branches(below, known, f"{prefix}.") if entry is None or len(below) > 1 else []
+        prefixes = (prefix,) if children else ()
         if entry is None and len(children) == 1:
-            branch = replace(children[0], label=f"{key}.{children[0].label}")
+            only = children[0]
+            branch = replace(only, label=f"{key}.{only.label}", prefixes=only.prefixes or prefixes)
         elif isinstance(entry, Bare):
-            branch = Branch(key, (), children, module=entry.text)
+            branch = Branch(key, (), children, module=entry.text, prefixes=prefixes)
         else:
-            branch = Branch(key, () if entry is None else (entry,), children)
+            branch = Branch(key, () if entry is None else (entry,), children, prefixes=prefixes)
         kind = _kind(branch.entries[0]) if branch.entries else branch.module
         rest = branch.label.partition(".")[2]
         facts = (kind, rest, *((child.label, child.signature) for child in branch.below))
@@ -171,7 +176,8 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
     below = [put_together(some[0].label, some) for some in zip(*(one.below for one in group), strict=True)]
     entries = tuple(chain.from_iterable(one.entries for one in group))
     count = sum(one.count for one in group)
-    return Branch(label, entries, below, first.unlike, first.signature, count, first.module)
+    prefixes = tuple(chain.from_iterable(one.prefixes for one in group))
+    return Branch(label, entries, below, first.unlike, first.signature, count, first.module, prefixes)
 
 
 def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
@@ -217,5 +223,33 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def num_keys(label: str) -> int:
-    return _FOLDED.sub("", label).count(".") + 1
+def class_said(branch: Branch, classes: Mapping[str, str]) -> str:
+    """Return the common class of the modules of a branch, such as ``6 × BertLayer``, if its name differs."""
+    if branch.module:
+        return branch.module
+    found = {classes.get(prefix, "") for prefix in branch.prefixes}
+    if len(found) != 1 or found & {"", *HOLDERS}:
+        return ""
+    (said,) = found
+    key = branch.prefixes[0].rpartition(".")[2]
+    if len(branch.prefixes) > 1 and key.isdecimal():
+        return f"{len(branch.prefixes):,} × {said}"
+    return "" if key.replace("_", "").lower() == said.lower() else said
+
+
+def part_of(name: str, first: str, last: str) -> str:
+    """Return the weight's part of a line: the key that differs, such as ``layer 3``."""
+    keys = name.split(".")
+    ends = list(zip(first.split("."), last.split("."), strict=False))
+    at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)
+    if not keys[at].isdecimal() or at == 0 or keys[at - 1].isdecimal():
+        return keys[at]
+    return f"{keys[at - 1].removesuffix('s')} {keys[at]}"
+
+
+def distinguishing(name: str, entries: Sequence[Any]) -> str:
+    """Return the keys of a name that differ among the weights of a fold."""
+    # The outermost number differs between the first and the last, the innermost one between the first two.
+    keys, first, *others = (one.split(".") for one in (name, *(one.name for one in (*entries[:2], entries[-1]))))
+    places = [i for other in others for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b]
+    return ".".join(keys[max(min(places) - 1, 0) : max(places) + 1]) if places else name

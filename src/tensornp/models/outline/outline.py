@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, is_counter, not_counted
+from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter, not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
-from tensornp.models.outline.columns import Column, column_called, columns
-from tensornp.models.outline.fold import HOLDERS, Branch, num_keys, tree_of, with_modules
+from tensornp.models.outline.columns import COLUMNS, Column, column_called
+from tensornp.models.outline.fold import Branch, class_said, distinguishing, tree_of, with_modules
 
-_STATE = "state"
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
+_Kind = tuple[int, str]
 
 
 class Line(NamedTuple):
@@ -57,12 +57,10 @@ class Sums(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A branch by its number: weights in order, keys, level and sums."""
+    """A branch by its number: weights in order, level and sums."""
 
     branch: Branch
     span: slice
-    above: int
-    depth: int
     level: int
     sums: Sums
 
@@ -74,35 +72,24 @@ class Outline:
         self.weights, self._classes = weights, classes
         self.number_of = {one.name: number for number, one in enumerate(weights)}
         self._not_counted = not_counted(weights)
-        self._sizes = {one.name: self._size_of(one) for one in weights}
         self._top = tree_of(with_modules(weights, classes))
-        self._numbers: dict[int, int] = {}
         self._nodes: list[_Node] = []
-        self.in_order: list[WeightEntry] = []
-        self._said: dict[int, str] = {}
+        self._in_order: list[WeightEntry] = []
         for branch in self._top:
-            self._add(branch, 0, 1)
+            self._add(branch, 1)
         self._last: tuple[Any, Sequence[WeightEntry]] = (None, ())
 
-    def _size_of(self, one: WeightEntry) -> tuple[int, int, int]:
-        """Return the elements and bytes that count, and elements without those of states."""
-        if one.name in self._not_counted:
-            return 0, 0, 0
-        return one.numel, one.nbytes, one.numel if one.kind != _STATE else 0
-
-    def _add(self, branch: Branch, above: int, level: int) -> Sums:
+    def _add(self, branch: Branch, level: int) -> Sums:
         """Number a branch and those below it, and return the sums of all their weights."""
-        number, depth, first = len(self._nodes), above + num_keys(branch.label), len(self.in_order)
-        self._numbers[id(branch)] = number
+        branch.number, first = len(self._nodes), len(self._in_order)
         own = self.sums_of(branch.entries)
-        node = _Node(branch, slice(0), above, depth, level, own)
-        self._nodes.append(node)
-        self.in_order.extend(branch.entries)
-        below = [self._add(child, depth, level + 1) for child in branch.below]
+        self._nodes.append(_Node(branch, slice(0), level, own))
+        self._in_order.extend(branch.entries)
+        below = [self._add(child, level + 1) for child in branch.below]
         total = Sums(*map(sum, zip(own, *below, strict=True)))
         # A weight whose name others go on from is a line of its own figures, as those are below it.
         sums = own if own.num_weights else total
-        self._nodes[number] = node._replace(span=slice(first, len(self.in_order)), sums=sums)
+        self._nodes[branch.number] = _Node(branch, slice(first, len(self._in_order)), level, sums)
         return total
 
     def first_open(self) -> frozenset[int]:
@@ -112,25 +99,32 @@ class Outline:
             branch = waiting.popleft()
             are_states = all(one.entries and one.entries[0].kind == _STATE for one in branch.below)
             if branch.below and not are_states and num_lines + len(branch.below) <= MAX_OPEN:
-                found.add(self._numbers[id(branch)])
+                found.add(branch.number)
                 num_lines += len(branch.below)
                 waiting.extend(branch.below)
         return frozenset(found)
 
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
-        """Return the branches and weights below a branch, those at the top for -1."""
-        if parent < 0:
-            return self._in_order(self._top, asked)
-        branch = self._nodes[parent].branch
-        # A pattern opens into the weights that it stands for.
-        own: tuple[Any, ...] = branch.entries if len(branch.entries) > 1 else ()
-        return self._in_order([*own, *branch.below], asked)
+        """Return the branches and weights below a branch, those at the top for -1; sorted by size if requested."""
+        lines: Sequence[Any] = self._top
+        if parent >= 0:
+            branch = self._nodes[parent].branch
+            # A pattern opens into the weights that it stands for.
+            lines = [*(branch.entries if len(branch.entries) > 1 else ()), *branch.below]
+        if not asked.orders_groups:
+            return lines
+
+        def size(one: Any) -> tuple[float, float]:
+            # A fold counts as one part.
+            count = one.count if isinstance(one, Branch) else 1
+            sums = self._nodes[one.number].sums if isinstance(one, Branch) else self.sums_of((one,))
+            return self.share_of(sums) / count if asked.sort == "share" else 0.0, sums.numel / count
+
+        return sorted(lines, key=size, reverse=asked.descending)
 
     def id_of(self, one: Branch | WeightEntry) -> int:
         """Return the number of a branch, or one after those of all branches."""
-        if isinstance(one, Branch):
-            return self._numbers[id(one)]
-        return len(self._nodes) + self.number_of[one.name]
+        return one.number if isinstance(one, Branch) else len(self._nodes) + self.number_of[one.name]
 
     @property
     def num_branches(self) -> int:
@@ -139,52 +133,25 @@ class Outline:
 
     def path(self, number: int) -> frozenset[int]:
         """Return the ids of the lines that lead to a weight, and of its own line."""
-        place = self.in_order.index(self.weights[number])
+        place = self._in_order.index(self.weights[number])
         spans = ((at, node.span) for at, node in enumerate(self._nodes))
         return frozenset((*(at for at, one in spans if one.start <= place < one.stop), len(self._nodes) + number))
 
-    def _in_order(self, lines: Sequence[Any], asked: Asked) -> Sequence[Any]:
-        """Return sibling lines sorted by size if requested; a fold counts as one part."""
-        if not asked.orders_groups:
-            return lines
-
-        def size(one: Any) -> tuple[float, float]:
-            count = one.count if isinstance(one, Branch) else 1
-            sums = self._nodes[self._numbers[id(one)]].sums if isinstance(one, Branch) else self.sums_of((one,))
-            return self.share_of(sums) / count if asked.sort == "share" else 0.0, sums.numel / count
-
-        return sorted(lines, key=size, reverse=asked.descending)
-
     def line(self, one: Branch | WeightEntry, parent: int) -> Line:
         """Return the line of a branch, or of a weight below `parent`, -1 in a list."""
-        at = self.id_of(one)
         if isinstance(one, WeightEntry):
             level = self._nodes[parent].level + 1 if parent >= 0 else 1
-            label = _distinguishing(one.name, self._nodes[parent].branch.entries) if parent >= 0 else one.name
-            return Line(label, at, self.number_of[one.name], level, False, (one,), self.sums_of((one,)))
-        node = self._nodes[at]
+            label = distinguishing(one.name, self._nodes[parent].branch.entries) if parent >= 0 else one.name
+            return Line(label, self.id_of(one), self.number_of[one.name], level, False, (one,), self.sums_of((one,)))
+        node = self._nodes[one.number]
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         has_below = bool(one.below) or len(one.entries) > 1
         # Parts are not alike if weights of some count elsewhere.
-        is_shared = bool(self._not_counted) and any(w.name in self._not_counted for w in self.in_order[node.span])
+        is_shared = bool(self._not_counted) and any(w.name in self._not_counted for w in self.weights_of(one.number))
         return Line(
-            one.label, at, number, node.level, has_below, one.entries, node.sums, one.unlike, self._class_of(at),
-            1 if is_shared else one.count,
+            one.label, one.number, number, node.level, has_below, one.entries, node.sums, one.unlike,
+            class_said(one, self._classes), 1 if is_shared else one.count,
         )  # fmt: skip
-
-    def _class_of(self, branch: int) -> str:
-        """Return the class of a branch's modules if its name differs, else ``""``."""
-        if not self._classes:
-            return ""
-        if branch not in self._said:
-            node = self._nodes[branch]
-            if node.branch.module:
-                return node.branch.module
-            # The last key of a weight is that of no module.
-            depth = node.depth - (not node.branch.below)
-            names = [one.name for one in self.in_order[node.span]] if depth > node.above else ()
-            self._said[branch] = _class_said((".".join(name.split(".")[:depth]) for name in names), self._classes)
-        return self._said[branch]
 
     def chosen(self, asked: Asked, found: Any = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order; `found` has the results of a scan."""
@@ -195,8 +162,7 @@ class Outline:
         if asked.filters:
             chosen = [one for one in chosen if passes(one, asked.filters, found)]
         if asked.search:
-            names, small = ([one.name for one in chosen], None) if asked.filters else self._names
-            chosen = [chosen[i] for i in searched(asked.search, names, small)]
+            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
@@ -207,7 +173,7 @@ class Outline:
         column = column_called(asked.sort)
         if column.order is not None:
             return sorted(weights, key=column.order, reverse=asked.descending)
-        if not column.is_found:
+        if not column.is_sortable:
             raise BadRequestError(f"nothing is sorted by {asked.sort!r}")
         told = {one.name: found.number(column.name, one.name) for one in weights} if found is not None else {}
         # Weights without a finding stand last, and counters behind what was learnt.
@@ -223,15 +189,39 @@ class Outline:
 
     def weights_of(self, branch: int) -> list[WeightEntry]:
         """Return the weights of a branch, in the order of the tree."""
-        return self.in_order[self._nodes[branch].span]
+        return self._in_order[self._nodes[branch].span]
+
+    def kinds(self, branch: int, kinds: Mapping[str, _Kind]) -> list[tuple[_Kind, list[str]]]:
+        """Return the worst findings of weights in a branch with their names, the worst first."""
+        alike: dict[_Kind, list[str]] = {}
+        for one in self.weights_of(branch):
+            if one.name in kinds:
+                alike.setdefault(kinds[one.name], []).append(one.name)
+        return sorted(alike.items())
+
+    def extremes(self, branch: int, figures: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[float, float]]:
+        """Return the least and the greatest number of each column; empty if some weights are unread."""
+        weights = self.weights_of(branch)
+        read = [one for one in weights if not one.problem and one.kind != COMPUTED and one.numel]
+        if not all(figures.get(one.name) for one in read):
+            return {}
+        found: dict[str, tuple[float, float]] = {}
+        # Counters are left out, unless there is nothing else.
+        for one in [one for one in weights if not is_counter(one)] or weights:
+            for column, value in figures.get(one.name, {}).items():
+                least, greatest = found.get(column, (value, value))
+                found[column] = min(least, value), max(greatest, value)
+        return found
 
     @cached_property
     def sums(self) -> Sums:
         return self.sums_of(self.weights)
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
-        sizes = [self._sizes[one.name] for one in weights]
-        return Sums(len(sizes), *(sum(size[i] for size in sizes) for i in range(3)))
+        every = list(weights)
+        counted = [one for one in every if one.name not in self._not_counted]
+        own_numel = sum(one.numel for one in counted if one.kind != "state")
+        return Sums(len(every), sum(one.numel for one in counted), sum(one.nbytes for one in counted), own_numel)
 
     def share_of(self, sums: Sums) -> float:
         """Return the fraction of all elements, without states if there are others."""
@@ -240,59 +230,25 @@ class Outline:
         return sums.numel / self.sums.numel if self.sums.numel else 0.0
 
     @cached_property
-    def _names(self) -> tuple[list[str], list[str]]:
-        names = [one.name for one in self.weights]
-        return names, [name.lower() for name in names]
-
-    @cached_property
     def told(self) -> frozenset[str]:
         """The columns with a text that is not the same for all weights."""
-        return frozenset(column.name for column in columns(with_scanned=False) if self._is_told(column))
+        return frozenset(column.name for column in COLUMNS if not column.is_scanned and self._is_told(column))
 
     def _is_told(self, column: Column) -> bool:
-        if column.name == "notes" and any(node.branch.unlike for node in self._nodes):
-            return True
+        if column.name == "notes":
+            has_unlike = any(node.branch.unlike for node in self._nodes)
+            return has_unlike or any(one.note or one.problem or one.tied_to or one.related for one in self.weights)
         if column.is_said_once and column.order is not None:
             return len({column.order(one) for one in self.weights}) > 1
-        return column.is_always or (column.has_text is not None and any(map(column.has_text, self.weights)))
+        return column.is_always
 
     @cached_property
     def choices(self) -> dict[str, list[str]]:
         """The values that each filter can have, of those columns that have several."""
         found = {
             column.name: sorted(set(filter(None, map(column.choice, self.weights))))
-            for column in columns()
+            for column in COLUMNS
             if column.choice is not None
         }
         several = {name: values for name, values in found.items() if len(values) > 1}
         return {**several, "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)]}
-
-
-def _class_said(prefixes: Iterable[str], classes: Mapping[str, str]) -> str:
-    """Return the common class of modules, such as ``6 × BertLayer``, or ``""``."""
-    some = set(prefixes)
-    found = {classes.get(prefix, "") for prefix in some}
-    if len(found) != 1 or found & {"", *HOLDERS}:
-        return ""
-    (said,) = found
-    key = next(iter(some)).rpartition(".")[2]
-    if len(some) > 1 and key.isdecimal():
-        return f"{len(some):,} × {said}"
-    return "" if key.replace("_", "").lower() == said.lower() else said
-
-
-def part_of(name: str, first: str, last: str) -> str:
-    """Return the weight's part of a line: the key that differs, such as ``layer 3``."""
-    keys = name.split(".")
-    ends = list(zip(first.split("."), last.split("."), strict=False))
-    at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)
-    if not keys[at].isdecimal() or at == 0 or keys[at - 1].isdecimal():
-        return keys[at]
-    return f"{keys[at - 1].removesuffix('s')} {keys[at]}"
-
-
-def _distinguishing(name: str, entries: Sequence[Any]) -> str:
-    # The outermost number differs between the first and the last, the innermost one between the first two.
-    keys, first, *others = (one.split(".") for one in (name, *(one.name for one in (*entries[:2], entries[-1]))))
-    places = [i for other in others for i, (a, b) in enumerate(zip(first, other, strict=False)) if a != b]
-    return ".".join(keys[max(min(places) - 1, 0) : max(places) + 1]) if places else name

@@ -15,7 +15,7 @@ from tensornp.models.entries.entry import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
-from tensornp.models.outline.columns import Column, columns
+from tensornp.models.outline.columns import COLUMNS, Column
 from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
 from tensornp.render.layout.style import QUIET
@@ -120,7 +120,7 @@ def table_of(
 ) -> tuple[Table, tuple[str, ...], str]:
     """Return the table, its common cells, and its omissions with their `cure`."""
     rows = _by_parameter([row for row in folded_rows if row.module or not row.entries[0]._is_nothing])
-    known = [column for column in columns() if column.text is not None]
+    known = [column for column in COLUMNS if column.text is not None]
     shown, before = [], ""
     for row in rows[:max_rows]:
         # The first weight of a module has its class.
@@ -164,10 +164,10 @@ def _nothing(rows: list[Row]) -> list[str]:
 
 def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
     if row.module:
-        blank = ("",) * (sum(column.text is not None for column in columns()) - 1)
+        blank = ("",) * (sum(column.text is not None for column in COLUMNS) - 1)
         name = cut_inside(row.pattern, MAX_INSIDE)
         return TableRow((f"{name}  {cut(beside, MAX_SHOWN)}", *blank), has_facts=False, is_quiet=True)
-    told = [(column.text(row), column.title(row) if column.title else "") for column in columns() if column.text]
+    told = [(column.text(row), column.title(row) if column.title else "") for column in COLUMNS if column.text]
     cells, titles = zip(*told, strict=True)
     odd = [entry.name for entry in row.entries if entry.name in alarms]
     alarm = alarms[odd[0]] if odd else ""

@@ -1,0 +1,146 @@
+"""Open an object in memory: a module, an optimizer, or a tree of these and tensors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+import torch
+
+from tensornp.core.lowlevel.attributes import an_instance, is_array
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_module, is_strided, storage_address
+from tensornp.core.namespace.caller import name_of
+from tensornp.core.tensor.containers import LEAVES, is_container, is_seen, leaves
+from tensornp.core.tensor.form import is_storage
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.entry import WeightEntry, noted
+from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.listing import MAX_LEAVES, Listing
+from tensornp.models.live.module import list_module, parameters_of
+from tensornp.models.live.optimizer import list_optimizer
+from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, optimizers_in, with_names
+from tensornp.models.quantization.layouts import with_packed, with_pairs
+from tensornp.models.storage.relations import relate
+
+_INDEX = re.compile(r"\[(\d{1,9})\]")
+_REACHING = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
+
+
+@outside_modes
+def explorer_of(
+    obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+) -> WeightsExplorer:
+    """Return the explorer of an object in memory; no code of the user runs.
+
+    States of optimizers are named by `model`, or by a module that is in there, or by the namespace. What may hold
+    more, and is not listed, is named among the problems.
+    """
+    root, listing = expression or name_of(obj, namespace), Listing()
+    is_of_module = is_module(obj)
+    if is_of_module:
+        list_module(listing, obj, "", root or "model")
+    elif _is_optimizer(obj):
+        list_optimizer(listing, obj, "", root or "optimizer", model, [_modules_in(namespace)])
+    elif is_container(obj) and not is_tensor_like(obj):
+        is_of_module = _list_container(listing, obj, root or "state_dict", model, namespace)
+    else:
+        raise BadRequestError(
+            "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
+            f"not {an_instance(obj)}{'; tnp.card and tnp.stats take one tensor' if is_tensor_like(obj) else ''}"
+        )
+    entries, values, problems = listing.named()
+    if is_container(obj):
+        if not entries and not is_saved_optimizer(obj):
+            raise BadRequestError("; ".join((why_nothing(obj), *problems)))
+        saved, entries = optimizers_in(obj, listing.keys, entries)
+        entries, why = with_names(entries, saved, parameters_of(model))
+        problems += [f"the states are not named by this model, {one}" for one in why if one]
+    return WeightsExplorer(
+        _related(entries), expression or type(obj).__name__, metadata=values, problems=problems,
+        is_of_module=is_of_module, classes=listing.classes,
+    )  # fmt: skip
+
+
+def _list_container(
+    listing: Listing, tree: Any, code: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
+) -> bool:
+    """List the values of a tree, and return whether modules are among them."""
+    has_module = False
+    for leaf in listing.leaves(tree, "", code, _parts_of(code)):
+        if is_module(leaf.what):
+            has_module = True
+            list_module(listing, leaf.what, leaf.name, leaf.code)
+        elif _is_optimizer(leaf.what):
+            own = [(one.name, one.what) for one in Listing().leaves(tree, "", "") if is_module(one.what)]
+            list_optimizer(listing, leaf.what, leaf.name, leaf.code, model, [own, _modules_in(namespace)])
+        elif (entry := listing.weight(leaf)) is not None:
+            listing.put(entry, tuple(map(_key_alone, leaf.steps)))
+    return has_module
+
+
+def _is_optimizer(obj: Any) -> bool:
+    return issubclass(type(obj), torch.optim.Optimizer)
+
+
+def _modules_in(namespace: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in namespace.items() if is_module(value)]
+
+
+def _key_alone(step: Any) -> Any:
+    """Return the key or index of a step, None for a key with its own hash."""
+    if type(step) is tuple:
+        return step[0] if is_number_or_name(step[0]) else None
+    found = _INDEX.fullmatch(step)
+    return int(found[1]) if found else None
+
+
+def _parts_of(expression: str) -> dict[str, str]:
+    """Return the expressions in a dictionary, list or tuple display, by step.
+
+    The expression in ``{"model": model}`` is ``model``, which still reaches the model after the dictionary is gone.
+    """
+    try:
+        display = ast.parse(expression, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    pairs: Iterable[tuple[Any, ast.expr]] = ()
+    if isinstance(display, ast.Dict):
+        keys = zip(display.keys, display.values, strict=True)
+        pairs = ((repr(key.value), value) for key, value in keys if isinstance(key, ast.Constant))
+    elif isinstance(display, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in display.elts):
+        pairs = enumerate(display.elts)
+    plain = ((key, value) for key, value in pairs if all(isinstance(one, _REACHING) for one in ast.walk(value)))
+    return {f"[{key}]": ast.unparse(value) for key, value in plain if not isinstance(value, ast.Constant)}
+
+
+def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Note ties, packed codes, pairs of adapters, and weights that FSDP2 has gathered."""
+    if addresses := gathered_addresses():
+        are_there = [is_strided(one.tensor) and storage_address(one.tensor) in addresses for one in entries]
+        pairs = zip(entries, are_there, strict=True)
+        entries = [noted(one, GATHERED, first=False) if is_there else one for one, is_there in pairs]
+    return with_pairs(with_packed(relate(entries)))
+
+
+def has_weights(obj: Any) -> bool:
+    """Return whether a container has weights among its first values."""
+    every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
+    return any(_has_weights(leaf) for _, leaf in every)
+
+
+def _has_weights(leaf: Any) -> bool:
+    is_of_torch = id(type(leaf)) not in LEAVES and (is_module(leaf) or _is_optimizer(leaf))
+    return is_of_torch or is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf)
+
+
+def why_nothing(obj: Any) -> str:
+    """Return why a container has no weights; an unknown mapping may load its values."""
+    name = type(obj).__name__
+    if not is_seen(obj):
+        return f"a {name} may load or compute what it gives, and is not asked; pass a dict of its values"
+    return f"this {name} holds no tensor and no array"

@@ -1,0 +1,188 @@
+"""Collect weights, plain values and problems from walks through objects in memory."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.text import counted
+from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, leaves
+from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
+from tensornp.core.tensor.paths import PLAIN_CLASSES, is_plain_tuple, is_plain_value, key_text, steps_of, tuple_text
+from tensornp.core.tensor.stand_ins import is_tensor_like
+from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
+from tensornp.models.formats.contents import Beside
+from tensornp.models.names.quoted import MAX_INSIDE, cut, unique_names
+
+MAX_LEAVES = 5_000_000
+"""Values of one container that are looked at: some seconds."""
+MAX_SAID = 100_000
+"""Items that are no tensors, such as the number of the step, that are kept."""
+_OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.memory_format)))
+"""Classes by identity: a metaclass of the user's may compute hashes and equality."""
+_MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
+_MAX_NAMED = 4
+_HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+
+
+class Leaf(NamedTuple):
+    """A value in a container with its name, its expression (or empty), and the steps to it."""
+
+    what: Any
+    name: str
+    code: str
+    steps: Sequence[Any] = ()
+
+
+class Listing:
+    """The results of walks through objects in memory.
+
+    `keys` lead to each weight, and `seen` are the modules and parameters by identity.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[WeightEntry] = []
+        self.keys: list[tuple[Any, ...]] = []
+        self.values: list[tuple[str, Any]] = []
+        self.classes: dict[str, str] = {}
+        self.problems: list[str] = []
+        self.seen: set[int] = set()
+        self.num_repeated = 0
+        self._unknown: list[tuple[str, Any]] = []
+
+    def put(self, entry: WeightEntry, keys: tuple[Any, ...] = ()) -> None:
+        self.entries.append(entry)
+        self.keys.append(keys)
+
+    def leaves(
+        self, tree: Any, name: str, code: str, parts: Mapping[str, str] = MappingProxyType({})
+    ) -> Iterator[Leaf]:
+        """Yield the first values of a tree; `parts` are other expressions for its first steps."""
+        every = leaves(tree, (None, ""))
+        for path, what in islice(every, MAX_LEAVES):
+            if path is None or (id(type(what)) in PLAIN_CLASSES and len(self.values) >= MAX_SAID):
+                # A history of millions of numbers is cut.
+                continue
+            steps = [*steps_of(path)][-2::-1]
+            first, *rest = [*map(code_of, steps), ""]
+            begun = parts.get(first) or (code and code + first)
+            reached = begun + "".join(rest) if begun and all(map(_is_literal, steps)) else ""
+            yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, steps)
+        if next(every, None) is not None:
+            said = f"{name or 'it'} has more than {MAX_LEAVES:,} values, and the others are not listed"
+            self.problems.append(NotListed(said))
+
+    def weight(self, leaf: Leaf) -> WeightEntry | None:
+        """Return the weight of a value; plain values are kept, and others noted."""
+        what = plain_of(leaf.what)
+        if is_plain_value(what):
+            self.values.append((leaf.name, what))
+            return None
+        found = _weight_of(what, leaf.name, leaf.code)
+        if found is None:
+            self.note(leaf.name, what, len(leaf.steps))
+        return found
+
+    def note(self, name: str, obj: Any, depth: int = 0) -> None:
+        """Note an object that may hold weights, unless it is a container that is empty or contains itself."""
+        if not (depth < MAX_DEPTH and is_container(obj) and is_seen(obj)):
+            self._unknown.append((name, obj))
+
+    def named(self) -> tuple[list[WeightEntry], dict[str, Any], list[str]]:
+        """Return the weights and the values by unique names, and the problems."""
+        every = [*(one.name for one in self.entries), *(name for name, _ in self.values)]
+        names = unique_names(every)
+        pairs = zip(self.entries, names, strict=False)
+        entries = [one if one.name == name else one._with_(name=name) for one, name in pairs]
+        values = zip(names[len(entries) :], self.values, strict=True)
+        problems = dict.fromkeys((*self.problems, *self._not_looked_into()))
+        return entries, Beside({name: value for name, (_, value) in values}), list(problems)
+
+    def _not_looked_into(self) -> list[str]:
+        known = self.seen | {id(one.tensor) for one in self.entries} if self._unknown else set()
+
+        def is_known(obj: Any) -> bool:
+            cls = type(obj)
+            if cls is set or cls is frozenset:
+                return all(map(is_known, obj))
+            return id(obj) in known or id(cls) in PLAIN_CLASSES or issubclass(cls, _HOLD_NONE)
+
+        named = [
+            f"{cut(name, MAX_INSIDE)} ({type(one).__name__})"
+            for name, one in self._unknown
+            if not all(is_known(leaf) for _, leaf in leaves(one))
+        ]
+        if not named:
+            return []
+        verb = "was" if len(named) == 1 else "were"
+        said = ", ".join(named[:_MAX_NAMED]) + ", …" * (len(named) > _MAX_NAMED)
+        return [NotListed(f"{counted(len(named), 'object')} {verb} not looked into: {said}")]
+
+
+def joined(*names: str) -> str:
+    return ".".join(filter(None, names))
+
+
+def key_of(step: Any) -> str:
+    """Return the part of the name for a step."""
+    if type(step) is not tuple:
+        return str(step).strip("[]").lstrip(".")
+    (key,) = step
+    return str.__str__(key) if issubclass(type(key), str) else _written(key)
+
+
+def code_of(step: Any) -> str:
+    """Return the part of the expression for a step."""
+    return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
+
+
+def _written(key: Any) -> str:
+    """Return a key as an expression, or its class without one."""
+    if issubclass(type(key), str):
+        return repr(str.__str__(key))
+    return tuple_text(key) if is_plain_tuple(key) else key_text(key)
+
+
+def _is_literal(step: Any) -> bool:
+    """Return whether code can express a step: not one by an object, nor by an infinity."""
+    if type(step) is not tuple or issubclass(type(step[0]), str):
+        return True
+    try:
+        return bool(ast.literal_eval(_written(step[0])) == step[0])
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
+    """Return the weight for an object in a container, if it is one."""
+    if is_tensor_like(what):
+        return weight_of(name, kind_of(what), what, code)
+    if issubclass(type(what), np.ma.MaskedArray):
+        return nothing(name, "array", code, _MASKED, "cpu")
+    if is_array(what):
+        return array_weight(name, what, code)
+    if not is_storage(what):
+        return None
+    try:
+        entry = weight_of(name, "tensor", tensor_of(what), code_of_tensor(what, code) if code else "")
+    except Exception:
+        # It is freed, or elsewhere.
+        return None
+    return noted(entry, type(what).__name__)
+
+
+def plain_of(what: Any) -> Any:
+    """Return a NumPy number as a plain value, torch's dtypes and devices as text."""
+    cls = type(what)
+    if id(cls) in _OF_TORCH:
+        return str(what)
+    return np.generic.item(what) if issubclass(cls, np.generic) and cls.__module__ == "numpy" else what
