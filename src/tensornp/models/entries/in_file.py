@@ -22,9 +22,6 @@ from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Reads, Sh
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
 
-_MAX_WHOLE_NBYTES = 2**22
-"""Bytes of a compressed array that are inflated at once."""
-
 
 @dataclass(frozen=True, slots=True)
 class FileSource(StoredSource):
@@ -57,7 +54,7 @@ class FileSource(StoredSource):
     @property
     def lies(self) -> Laid | None:
         """The place of the elements; None if they are compressed, or in blocks."""
-        if self.file.is_stream or self.dtype not in KNOWN:
+        if self.file.is_packed or self.dtype not in KNOWN:
             return None
         size = stored_dtype(self.dtype).itemsize
         # No address is 0, and an offset may be.
@@ -66,7 +63,7 @@ class FileSource(StoredSource):
 
     @property
     def identity(self) -> object:
-        if self.file.is_stream or self.dtype not in KNOWN or 0 in self.shape:
+        if self.file.is_packed or self.dtype not in KNOWN or 0 in self.shape:
             return id(self)
         # The path, since comparing files takes long.
         return self.file.path, self.offset, self.shape, self.strides, self.dtype, self.codec
@@ -100,7 +97,7 @@ class FileSource(StoredSource):
 
     @property
     def is_shared_out(self) -> bool:
-        return self.order is not None and not self.file.is_stream
+        return self.order is not None and not self.file.is_packed
 
     @property
     def order(self) -> tuple[int, ...] | None:
@@ -108,14 +105,14 @@ class FileSource(StoredSource):
 
     def plan(self, index: Any) -> ReadPlan:
         taken = taken_by(index, self.shape)
-        if self.file.is_stream:
+        if self.file.is_packed:
             return ReadPlan(self.extents[0].nbytes, 1, taken.shape)
         sizes = [nbytes for _, nbytes, _ in self._reads(taken.ranges).runs()]
         return ReadPlan(sum(sizes), len(sizes), taken.shape)
 
     def values(self) -> Any:
-        """Return a reader of some values at a time; a tensor of a small compressed array."""
-        if self.file.is_stream and self._reach * self.item.itemsize <= _MAX_WHOLE_NBYTES:
+        """Return a reader of some values at a time; a tensor of a compressed array."""
+        if self.file.is_packed:
             return tensor_of(native(self.read(...)), self.dtype_of_values)
         return replace(
             StoredSource.values(self),

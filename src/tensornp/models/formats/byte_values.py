@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -23,7 +22,6 @@ from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 _MAX_LOOKED_INTO = 100
 """Values that are read when a checkpoint is opened; others are read on request."""
-_MAX_VALUE_NBYTES = 2**24
 _MAX_DEPTH = 20
 _FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
 """Parts and characters of any value that is shown, and more for each byte of its pickle."""
@@ -47,7 +45,7 @@ class ByteValue:
             return f"not read: {self.problem}"
         try:
             with opened_item(self.file, self.offset, self.nbytes) as item:
-                found = torch_zip_of(item, _MAX_VALUE_NBYTES).found
+                found = torch_zip_of(item).found
         except TensornpError as error:
             return f"not read: {error}"
         self.wanted = tuple(wanted_of(found))
@@ -105,14 +103,8 @@ class ByteValues(Mapping[str, Any]):
 
     def problems(self, known: Collection[str]) -> Iterator[str]:
         """Look into the first values, and yield their problems that are not `known`."""
-        names = [*islice(self._stored, _MAX_LOOKED_INTO)]
-        with ExitStack() as stack:
-            for file in dict.fromkeys(self._stored[name].file for name in names):
-                if file is not None:
-                    stack.enter_context(file.scanned())
-            for name in names:
-                self[name]
-        for name in names:
+        for name in islice(self._stored, _MAX_LOOKED_INTO):
+            self[name]
             value, shown = self._stored[name], shown_name(name)
             for one in value.wanted:
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown)

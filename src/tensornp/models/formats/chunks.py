@@ -23,13 +23,10 @@ from tensornp.models.formats.torch_save import torch_zip_of, why_unread
 from tensornp.models.pickles.torch_pickle import PickledTensor
 from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, boxes_of_row, taken_by
 
-_MAX_BESIDES_NBYTES = 2**20
-"""Bytes of the directory and the pickle of a tensor's item, each: there is one tensor in it."""
-
 
 @contextmanager
 def opened_item(file: ListedFile, offset: int, nbytes: int) -> Iterator[ByteRange]:
-    with file.scanned(), file.opened() as there:
+    with file.scanned() as there:
         yield ByteRange(there, offset, nbytes, f"{file.path!r}, from byte {offset:,} on,")
 
 
@@ -45,7 +42,7 @@ class StoredChunk(NamedTuple):
     def source(self, dtype: str) -> FileSource:
         """Return its elements; CheckpointError if the item does not fit its shape."""
         with opened_item(self.file, self.offset, self.nbytes) as item:
-            found, storages, is_swapped, _ = torch_zip_of(item, _MAX_BESIDES_NBYTES)
+            found, storages, is_swapped, _ = torch_zip_of(item)
         tensor = found.root
         if type(tensor) is not PickledTensor or tensor.storage is None:
             raise CheckpointError(f"{item.said} is not a tensor of torch.save")
