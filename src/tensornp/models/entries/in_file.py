@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,7 +18,7 @@ from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
-from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Reads, Shape, boxes_of_row, taken_by
+from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
@@ -141,18 +142,16 @@ class FileSource(StoredSource):
         made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
         return made if self.codec is None else self.codec(made, ranges)
 
-    def row(self, opened: Reader, first: int, count: int) -> Array:
-        """Return `count` elements in the order of the file; by index if there are gaps."""
-        if self.order is not None and self.codec is None:
+    def row_reader(self, opened: Reader) -> Callable[[int, int], Array]:
+        if self.order is None or self.codec is not None:
+            return StoredSource.row_reader(self, opened)
+
+        def read(first: int, count: int) -> Array:
             made = np.empty(count, self.item)
             opened.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-            return np.asarray(made.view(np.uint8) != 0) if made.dtype.kind == "b" else made
-        order = self.order or tuple(range(len(self.shape)))
-        parts = []
-        for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
-            ranges = tuple(box[order.index(axis)] for axis in range(len(order)))
-            parts.append(self.elements(opened, ranges).transpose(order).reshape(-1))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return native(made.view(np.uint8) != 0 if made.dtype.kind == "b" else made)
+
+        return read
 
     def _reads(self, ranges: Ranges) -> Reads:
         """Return the reads of the elements in some ranges, or of their blocks."""

@@ -21,7 +21,7 @@ from tensornp.models.files.source_file import Extent, ListedFile
 from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.torch_save import torch_zip_of, why_unread
 from tensornp.models.pickles.torch_pickle import PickledTensor
-from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, boxes_of_row, taken_by
+from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, taken_by
 
 
 @contextmanager
@@ -96,24 +96,11 @@ class ChunkSource(StoredSource):
 
     def elements(self, opened: None, ranges: Ranges) -> Array:
         made = np.empty(tuple(map(len, ranges)), stored_dtype(self.dtype))
-        self._fill(made, ranges)
-        return made
-
-    def row(self, opened: None, first: int, count: int) -> Array:
-        made = np.empty(count, stored_dtype(self.dtype))
-        done = 0
-        for box in boxes_of_row(first, count, self.shape):
-            sizes = tuple(map(len, box))
-            part = made[done : done + math.prod(sizes)]
-            self._fill(part.reshape(sizes), box)
-            done += part.size
-        return made
-
-    def _fill(self, made: Array, ranges: Ranges) -> None:
         for number, wanted, own in self._met(ranges):
             source = self._source(number)
             with source.reading() as there:
                 made[wanted] = source.elements(there, own)
+        return made
 
     def _source(self, number: int) -> FileSource:
         if number not in self._sources:
