@@ -23,8 +23,8 @@ from tensornp.models.pickles.wanted import WantedImport, wanted_of
 _MAX_LOOKED_INTO = 100
 """Values that are read when a checkpoint is opened; others are read on request."""
 _MAX_DEPTH = 20
-_FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
-"""Parts and characters of any value that is shown, and more for each byte of its pickle."""
+_MAX_PARTS = 100_000
+"""Parts of a value that are shown; a pickle can repeat its parts."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class ByteValue:
     problem: str = ""
     wanted: tuple[WantedImport, ...] = ()
     num_arrays: int = 0
-    _left: int = 0
+    _left: int = _MAX_PARTS
 
     def look(self) -> Any:
         """Return the value, with a `NotBuilt` for each part that is not plain, or why it is not read."""
@@ -49,12 +49,10 @@ class ByteValue:
         except TensornpError as error:
             return f"not read: {error}"
         self.wanted = tuple(wanted_of(found))
-        # A pickle can repeat its parts.
-        self._left = _FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes
         return self._shown(found.root)
 
     def _shown(self, value: Any, depth: int = 0) -> Any:
-        self._left -= 1 + (len(value) if type(value) in (str, bytes) else 0)
+        self._left -= 1
         if self._left < 0 or depth > _MAX_DEPTH:
             return NotBuilt("…")
         if is_plain_value(value):
@@ -63,15 +61,10 @@ class ByteValue:
         if words := words_of(value):
             return NotBuilt(words)
         if type(value) is dict:
-            made = {}
-            for key, one in value.items():
-                if self._left >= 0:
-                    # Keys may be objects.
-                    name = self._shown(key if is_plain_value(key) else shown_key(key))
-                    made[name] = self._shown(one, depth + 1)
-            return made
+            pairs = ((key if is_plain_value(key) else shown_key(key), one) for key, one in value.items())
+            return {key: self._shown(one, depth + 1) for key, one in pairs}
         if type(value) in (list, tuple, PickledSet):
-            parts = [self._shown(one, depth + 1) for one in value if self._left >= 0]
+            parts = [self._shown(one, depth + 1) for one in value]
             return tuple(parts) if type(value) is tuple else parts
         inside = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
         name = legible(".".join(filter(None, class_of(value)))) or "an object"

@@ -19,7 +19,7 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import contiguous, unless_in_order
-from tensornp.errors import CheckpointError
+from tensornp.errors import CheckpointError, TooLargeError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
@@ -172,11 +172,14 @@ class Deflated(ListedFile):
         from tensornp.core.convert.budget import Budget
 
         Budget(None, "unpack the file first").take(self.nbytes)
-        packed = self.file.read(self.record.offset, self.record.packed_nbytes or 0)
         try:
+            packed = self.file.read(self.record.offset, self.record.packed_nbytes or 0)
             data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, self.nbytes + 1)
         except zlib.error:
             raise self._damaged() from None
+        except MemoryError:
+            said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
+            raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
         if len(data) != self.nbytes or zlib.crc32(data) != self.record.checksum:
             raise self._damaged()
         yield _Inflated(data)
