@@ -114,7 +114,7 @@ def _weight(
                 raise ValueError("its shape is too large for any memory")
     except Exception as error:
         # NumPy, its parser of literals and its parser of dtypes raise many kinds.
-        why = " ".join(str(error).split())[:MAX_SHOWN]
+        why = " ".join(str(error).partition("<")[0].split())[:MAX_SHOWN]
         raise CheckpointError(f"its header is malformed ({why or type(error).__name__})") from None
     shape = tuple(map(int, shape))
     dtype_name, problem = _dtype_of(dtype)

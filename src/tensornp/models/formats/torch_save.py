@@ -29,11 +29,8 @@ from tensornp.models.quantization.codecs import quantized
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 100_000
-_MAX_SAID_IMPORTS = 100
 _PIECE_NBYTES = 2**18
 """Bytes of a pickle that are read first, since a legacy file does not tell its length."""
-_FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
-"""Characters that the names of any file may have together, and more for each byte of its pickle."""
 
 
 class TorchZip(NamedTuple):
@@ -149,11 +146,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
     """Return the entries of a pickle, its plain values, and the problems with its imports."""
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
-    problems: list[str] = [*every[:_MAX_SAID_IMPORTS]]
-    if len(wanted) > _MAX_SAID_IMPORTS:
-        problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
     leaves = Leaves(found.root)
-    left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
     listed: list[tuple[Path, str, Any]] = []
     names: list[str] = []
     num_said = 0
@@ -161,13 +154,9 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
         num_said += type(value) is not PickledTensor
         if type(value) is PickledTensor or num_said <= _MAX_SAID:
             name, bracket = names_of(path)
-            left -= len(name)
-            if left < 0:
-                problems.append(NotListed("its names are too long, and only the first are listed"))
-                break
             listed.append((path, bracket, value))
             names.append(name or "tensor")
-    problems += map(NotListed, leaves.problems())
+    problems = [*every, *map(NotListed, leaves.problems())]
     entries: list[WeightEntry] = []
     besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)

@@ -178,14 +178,11 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
+    if type(key) is str:
+        return key
     if type(key) is tuple:
-        parts = [shown_key(one) if type(one) is tuple else key_text(one) for one in key]
-        return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
-    if type(key) is Function:
-        return str(key.what)
-    if type(key) in (str, Opaque):
-        return key if type(key) is str else "<key>"
-    return key_text(key)
+        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
+    return str(key.what) if type(key) is Function else key_text(key)
 
 
 def names_of(path: Path) -> tuple[str, str]:
