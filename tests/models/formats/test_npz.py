@@ -1,4 +1,4 @@
-"""`.npz`: stored arrays are read where they lie, compressed ones by streaming, and a bad one hides no other."""
+"""`.npz`: stored arrays are read where they lie, compressed ones as a whole, and a bad one hides no other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_values_are_those_of_numpy(tmp_path, kind):
             assert entry.to_numpy().dtype == native.dtype
             assert entry.stats() == tnp.stats(native)
             assert eval(entry.code, {"numpy": np}).shape == entry.shape
-            assert entry._source.file.is_stream == (kind == "compressed")
+            assert entry._source.file.is_packed == (kind == "compressed")
     with ThreadPoolExecutor(2) as pool:
         assert dict(explorer.scan()) == dict(explorer.scan(pool)) == {n: e.stats() for n, e in explorer.items()}
 
@@ -120,7 +120,6 @@ def test_damaged_compressed_bytes_are_no_values(tmp_path, damage):
     for use in (entry.to_numpy, entry.stats):
         with pytest.raises(tnp.CheckpointError, match="compressed bytes"):
             use()
-    assert entry.to_numpy(slice(0, 5)).shape == (5,)
 
 
 @pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])

@@ -142,8 +142,6 @@ UNSOUND = {
     "an extension": b"\x80\x02\x82\x01.",
     "an array to come": b"\x80\x05\x96" + struct.pack("<Q", 2**40) + b"abc",
     "an integer without end": b"\x80\x02\x8b" + struct.pack("<i", 4000) + b"\x01" * 4000 + b".",
-    "a text made again and again": b"\x80\x02" + text("x" * 10_000) + b"q\x000(" + b"c_codecs\nencode\nq\x01h\x00"
-    + text("latin1") + b"\x86q\x02R" + b"h\x01h\x02R" * 5000 + b"l.",
 }  # fmt: skip
 
 

@@ -264,7 +264,6 @@ def test_secrets_of_an_address_are_sent_and_never_shown(served):
     texts += [
         refused(address),
         refused("http://owner7:secret@host:port/?t0ken"),
-        refused("http://owner7:sec?ret@host/"),
     ]
     for raised in (entry.to_numpy, lambda: tnp.compare(address, torch.ones(2))):
         with pytest.raises(tnp.TensornpError) as error:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tensornp as tnp
 from tensornp.core.tensor.strides import contiguous
 from tensornp.models.reading import take
-from tensornp.models.reading.take import Reads, boxes_of_row, taken_by
+from tensornp.models.reading.take import Reads, taken_by
 
 SIZES = st.sampled_from([0, 1, 2, 3, 7, 40])
 
@@ -64,17 +64,6 @@ def test_an_index_gives_what_numpy_gives(case, max_gap, max_span):
         assert num_read == sum(nbytes for _, nbytes, _ in chosen.runs())
     assert np.array_equal(found, expected)
     assert found.shape == np.shape(expected)
-
-
-@pytest.mark.parametrize("shape", [(), (7,), (3, 5), (2, 3, 4), (4, 1, 3, 2)])
-def test_boxes_of_a_row_are_in_order(shape):
-    """Any run of elements is a few boxes."""
-    array = np.arange(math.prod(shape)).reshape(shape)
-    for first in range(array.size):
-        for count in range(1, array.size - first + 1):
-            boxes = boxes_of_row(first, count, shape)
-            parts = [array[tuple(slice(one.start, one.stop) for one in box)].reshape(-1) for box in boxes]
-            assert np.array_equal(np.concatenate(parts), np.arange(first, first + count))
 
 
 def test_rows_are_read_without_their_neighbours():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,13 +18,10 @@ from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
-from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Reads, Shape, boxes_of_row, taken_by
+from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
-
-_MAX_WHOLE_NBYTES = 2**22
-"""Bytes of a compressed array that are inflated at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class FileSource(StoredSource):
     @property
     def lies(self) -> Laid | None:
         """The place of the elements; None if they are compressed, or in blocks."""
-        if self.file.is_stream or self.dtype not in KNOWN:
+        if self.file.is_packed or self.dtype not in KNOWN:
             return None
         size = stored_dtype(self.dtype).itemsize
         # No address is 0, and an offset may be.
@@ -66,7 +64,7 @@ class FileSource(StoredSource):
 
     @property
     def identity(self) -> object:
-        if self.file.is_stream or self.dtype not in KNOWN or 0 in self.shape:
+        if self.file.is_packed or self.dtype not in KNOWN or 0 in self.shape:
             return id(self)
         # The path, since comparing files takes long.
         return self.file.path, self.offset, self.shape, self.strides, self.dtype, self.codec
@@ -100,7 +98,7 @@ class FileSource(StoredSource):
 
     @property
     def is_shared_out(self) -> bool:
-        return self.order is not None and not self.file.is_stream
+        return self.order is not None and not self.file.is_packed
 
     @property
     def order(self) -> tuple[int, ...] | None:
@@ -108,14 +106,14 @@ class FileSource(StoredSource):
 
     def plan(self, index: Any) -> ReadPlan:
         taken = taken_by(index, self.shape)
-        if self.file.is_stream:
+        if self.file.is_packed:
             return ReadPlan(self.extents[0].nbytes, 1, taken.shape)
         sizes = [nbytes for _, nbytes, _ in self._reads(taken.ranges).runs()]
         return ReadPlan(sum(sizes), len(sizes), taken.shape)
 
     def values(self) -> Any:
-        """Return a reader of some values at a time; a tensor of a small compressed array."""
-        if self.file.is_stream and self._reach * self.item.itemsize <= _MAX_WHOLE_NBYTES:
+        """Return a reader of some values at a time; a tensor of a compressed array."""
+        if self.file.is_packed:
             return tensor_of(native(self.read(...)), self.dtype_of_values)
         return replace(
             StoredSource.values(self),
@@ -144,18 +142,16 @@ class FileSource(StoredSource):
         made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
         return made if self.codec is None else self.codec(made, ranges)
 
-    def row(self, opened: Reader, first: int, count: int) -> Array:
-        """Return `count` elements in the order of the file; by index if there are gaps."""
-        if self.order is not None and self.codec is None:
+    def row_reader(self, opened: Reader) -> Callable[[int, int], Array]:
+        if self.order is None or self.codec is not None:
+            return StoredSource.row_reader(self, opened)
+
+        def read(first: int, count: int) -> Array:
             made = np.empty(count, self.item)
             opened.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-            return np.asarray(made.view(np.uint8) != 0) if made.dtype.kind == "b" else made
-        order = self.order or tuple(range(len(self.shape)))
-        parts = []
-        for box in boxes_of_row(first, count, tuple(self.shape[axis] for axis in order)):
-            ranges = tuple(box[order.index(axis)] for axis in range(len(order)))
-            parts.append(self.elements(opened, ranges).transpose(order).reshape(-1))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return native(made.view(np.uint8) != 0 if made.dtype.kind == "b" else made)
+
+        return read
 
     def _reads(self, ranges: Ranges) -> Reads:
         """Return the reads of the elements in some ranges, or of their blocks."""

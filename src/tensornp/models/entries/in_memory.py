@@ -28,7 +28,7 @@ from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, Ten
 from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry, inner_text
 from tensornp.models.entries.source import Source
 from tensornp.models.names.quoted import part_of_storage
-from tensornp.models.reading.take import Array, taken_by
+from tensornp.models.reading.take import Array, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
@@ -105,88 +105,80 @@ def kind_of(tensor: Any) -> str:
 
 
 def weight_of(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
-    """Return a tensor as a weight."""
-    facts = _Facts(tensor)
+    """Return a tensor as a weight; failing attributes of user classes stay unknown."""
+    facts: dict[str, Any] = {"shape": None, "dtype": "", "nbytes": 0}
     try:
-        facts.read()
+        (_read_plain if is_strided(tensor) else _read)(tensor, facts)
     except TensornpError as error:
-        facts.problem = str(error)
+        facts["problem"] = str(error)
     except Exception as error:
         # Other weights are listed none the less.
-        facts.problem = error_text(error)
-    return WeightEntry(
-        name, kind, facts.shape, facts.dtype, facts.nbytes, TensorSource(facts),
-        code, facts.note, facts.problem, _several_numel=facts.several_numel, _elsewhere=facts.elsewhere,
-        _is_pending=facts.is_pending,
-    )  # fmt: skip
+        facts["problem"] = error_text(error)
+    source = TensorSource(
+        tensor, facts["shape"], facts.pop("device", ""), "_several_numel" in facts, "_elsewhere" in facts
+    )
+    return WeightEntry(name, kind, code=code, _source=source, **facts)
 
 
-class _Facts:
-    """The facts of a tensor."""
+def _read_plain(tensor: Any, facts: dict[str, Any]) -> None:
+    """Read the attributes of an ordinary tensor, which are true, and cost a fiftieth of all facts."""
+    numel, size, held = (
+        tensor.numel(),
+        tensor.element_size(),
+        0 if tensor.is_meta else tensor.untyped_storage().nbytes(),
+    )
+    nbytes = numel * size
+    device = "cpu" if tensor.is_cpu else str(tensor.device)
+    facts |= {"shape": tuple(tensor.shape), "dtype": name_of(tensor.dtype), "device": device, "nbytes": nbytes}
+    if tensor.is_meta:
+        facts["problem"] = _ON_META
+    elif nbytes and not held:
+        facts["problem"] = "its storage was freed"
+    elif 0 in tensor.stride() and nbytes:
+        facts |= _stored(tensor, nbytes, "expanded")
+    elif held > nbytes:
+        facts["note"] = part_of_storage(numel, held, size, "held")
 
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
-        self.shape: tuple[int, ...] | None = None
-        self.dtype = self.device = self.note = self.problem = ""
-        self.nbytes, self.is_pending = 0, False
-        self.several_numel: int | None = None
-        self.elsewhere: int | None = None
 
-    def read(self) -> None:
-        """Read the facts; failing attributes of user classes stay unknown."""
-        tensor = self.tensor
-        # The attributes of an ordinary tensor are true, and cost a fiftieth of all facts.
-        if is_strided(tensor):
-            self.shape, self.dtype = tuple(tensor.shape), name_of(tensor.dtype)
-            self.device = "cpu" if tensor.is_cpu else str(tensor.device)
-            numel, size = tensor.numel(), tensor.element_size()
-            self.nbytes = numel * size
-            held = 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
-            if tensor.is_meta:
-                self.problem = _ON_META
-            elif self.nbytes and not held:
-                self.problem = "its storage was freed"
-            elif 0 in tensor.stride() and self.nbytes:
-                self._count_stored("expanded")
-            elif held > self.nbytes:
-                self.note = part_of_storage(numel, held, size, "held")
-            return
-        if not is_tensor_like(tensor):
-            self.problem = f"it is {an_instance(tensor)}, and no tensor"
-            return
-        self.is_pending = any(issubclass(type(tensor), cls) for cls in _LAZY)
-        info = inspect(tensor)
-        self.dtype, self.device, self.nbytes = name_of(info.dtype), str(info.device), info.nbytes
-        if info.data_state == "uninitialized":
-            self.problem = "it is lazy, and its shape is not known yet"
-            return
-        self.shape = info.shape
-        self.several_numel = info.numel if info.kind.gives_several else None
-        if info.data_state != "available":
-            wrapped = f"its data are {info.data_state}" + (f" by {info._wrapper.rstrip(',')}" if info._wrapper else "")
-            self.problem = _ON_META if info.data_state == META else wrapped
-        if info.data_state == "remote":
-            here, itemsize = info.numel - info._numel_elsewhere, info.itemsize
-            self.nbytes, self.elsewhere = here * itemsize, info._numel_elsewhere
-            said = f"{here:,} of {info.numel:,} elements, {self.nbytes:,} of {info.numel * itemsize:,} bytes"
-            self.problem, self.note = IN_PARTS, f"{info.type_name}, {said} on this rank"
-            if info.shard is not None and info.shard.pending:
-                self.problem = f"this rank's part is {info.shard.pending}, and no value"
-                self.note = info.type_name
-        elif info.data_state == "wrapped" or info.kind.has_other_meaning:
-            named = [(name, one) for name, one in own_attributes(tensor) if is_tensor(one)]
-            inner = [(name, weight_of(name, "", one, "")) for name, one in named]
-            self._count_stored(inner_text(info.type_name, [(name, one.dtype, one.shape) for name, one in inner]))
-        else:
-            said = info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind)
-            is_placed = info.shard is not None and info.data_state != "available"
-            self._count_stored(f"{said}, {info.detail}" if is_placed else said)
+def _read(tensor: Any, facts: dict[str, Any]) -> None:
+    """Read the facts of any tensor."""
+    if not is_tensor_like(tensor):
+        facts["problem"] = f"it is {an_instance(tensor)}, and no tensor"
+        return
+    facts["_is_pending"] = any(issubclass(type(tensor), cls) for cls in _LAZY)
+    info = inspect(tensor)
+    facts |= {"dtype": name_of(info.dtype), "device": str(info.device), "nbytes": info.nbytes}
+    if info.data_state == "uninitialized":
+        facts["problem"] = "it is lazy, and its shape is not known yet"
+        return
+    facts["shape"] = info.shape
+    if info.kind.gives_several:
+        facts["_several_numel"] = info.numel
+    if info.data_state != "available":
+        wrapped = f"its data are {info.data_state}" + (f" by {info._wrapper.rstrip(',')}" if info._wrapper else "")
+        facts["problem"] = _ON_META if info.data_state == META else wrapped
+    if info.data_state == "remote":
+        here, itemsize = info.numel - info._numel_elsewhere, info.itemsize
+        facts |= {"nbytes": here * itemsize, "_elsewhere": info._numel_elsewhere, "problem": IN_PARTS}
+        said = f"{here:,} of {info.numel:,} elements, {here * itemsize:,} of {info.numel * itemsize:,} bytes"
+        facts["note"] = f"{info.type_name}, {said} on this rank"
+        if info.shard is not None and info.shard.pending:
+            facts |= {"problem": f"this rank's part is {info.shard.pending}, and no value", "note": info.type_name}
+        return
+    if info.data_state == "wrapped" or info.kind.has_other_meaning:
+        named = [(name, one) for name, one in own_attributes(tensor) if is_tensor(one)]
+        inner = [(name, weight_of(name, "", one, "")) for name, one in named]
+        said = inner_text(info.type_name, [(name, one.dtype, one.shape) for name, one in inner])
+    else:
+        said = info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind)
+        said += f", {info.detail}" if info.shard is not None and info.data_state != "available" else ""
+    facts |= _stored(tensor, info.nbytes, said)
 
-    def _count_stored(self, note: str) -> None:
-        self.note = note
-        extents = extents_of(self.tensor)
-        if extents:
-            self.nbytes = sum(high - low for low, high in (extent.bounds for extent in extents))
+
+def _stored(tensor: Any, nbytes: int, note: str) -> dict[str, Any]:
+    """Return a note with the bytes of the elements that are stored."""
+    extents = extents_of(tensor)
+    return {"note": note, "nbytes": sum(e.bounds[1] - e.bounds[0] for e in extents) if extents else nbytes}
 
 
 class TensorSource(Source):
@@ -194,9 +186,9 @@ class TensorSource(Source):
 
     __slots__ = ("_shape", "held", "is_part", "location", "several")
 
-    def __init__(self, facts: _Facts) -> None:
-        self.held, self._shape, self.location = facts.tensor, facts.shape, facts.device
-        self.several, self.is_part = facts.several_numel is not None, facts.elsewhere is not None
+    def __init__(self, held: Any, shape: Shape | None, location: str, several: bool, is_part: bool) -> None:
+        self.held, self._shape, self.location = held, shape, location
+        self.several, self.is_part = several, is_part
 
     @property
     def identity(self) -> object:
@@ -268,22 +260,16 @@ class TensorSource(Source):
         taken = taken_by(index, shape)
         if self.several and taken.shape:
             raise BadRequestError("the tensor holds several, and one is taken by its number")
-        ranges = iter(zip(taken.ranges, shape, strict=True))
         # Torch has no negative steps.
+        ranges = iter(taken.ranges)
         upwards: list[Any] = []
         turned: list[slice] = []
         for item in taken.items:
-            if item is None:
-                upwards.append(None)
-                turned.append(slice(None))
-                continue
-            wanted, size = next(ranges)
-            if isinstance(item, slice):
-                low = wanted if wanted.step > 0 else wanted[::-1]
-                upwards.append(slice(None) if len(low) == size else slice(low.start, low.stop, low.step))
-                turned.append(slice(None, None, None if wanted.step > 0 else -1))
-            else:
-                upwards.append(wanted.start)
+            wanted = next(ranges) if item is not None else range(0)
+            is_down = isinstance(item, slice) and wanted.step < 0
+            low = wanted[::-1] if is_down else wanted
+            upwards.append(slice(low.start, low.stop, low.step) if is_down else item)
+            turned += [slice(None, None, -1 if is_down else None)] if item is None or isinstance(item, slice) else []
         while upwards and upwards[-1] == slice(None):
             # Sparse tensors take no slices.
             upwards.pop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from tensornp.models.reading.take import Array, Shape, taken_by
 if TYPE_CHECKING:
     import torch
 
-    from tensornp.core.values.sources import Source as Values
     from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
 
@@ -93,9 +91,8 @@ class Requested(Source):
     def values(self) -> Any:
         return self._found().values()
 
-    def stats(self) -> TensorStats:
-        found: TensorStats = self._found().stats()
-        return found
+    def stats(self) -> Any:
+        return self._found().stats()
 
 
 class ReadPlan(NamedTuple):
@@ -113,8 +110,8 @@ class StoredSource(Source):
     """Values in files; equal sources give the same values of the same files.
 
     Tasks of a scan can begin at any element if it `is_shared_out`. `order` has the dimensions by falling stride; None
-    if there are gaps. `reading()` opens the files, ``elements(opened, ranges)`` returns decoded elements or integers of
-    their bits, and ``row(opened, first, count)`` some elements in the order of statistics.
+    if there are gaps. `reading()` opens the files, and ``elements(opened, ranges)`` returns decoded elements or
+    integers of their bits.
     """
 
     __slots__ = ()
@@ -122,7 +119,6 @@ class StoredSource(Source):
     is_shared_out: Any = True
     reading: Any
     elements: Any
-    row: Any
 
     @property
     def order(self) -> tuple[int, ...] | None:
@@ -152,6 +148,19 @@ class StoredSource(Source):
             # The process may have less than the machine.
             raise TooLargeError(f"there is no memory for shape {taken.shape}; take fewer indices") from None
 
+    def row_reader(self, opened: Any) -> Callable[[int, int], Array]:
+        """Return a function that reads elements in the order of the file, by the first one and their number."""
+        from tensornp.core.values.stored import flat_from_boxes
+
+        order = self.order or tuple(range(len(self.shape)))
+
+        def read_box(box: tuple[slice, ...]) -> Array:
+            ranges = {axis: range(one.start, one.stop) for axis, one in zip(order, box, strict=True)}
+            found: Array = self.elements(opened, tuple(ranges[axis] for axis in range(len(order))))
+            return native(found.transpose(order))
+
+        return flat_from_boxes(tuple(self.shape[axis] for axis in order), read_box)
+
     def values(self) -> Any:
         from tensornp.core.values.stored import StoredValues, flat_from_boxes
 
@@ -161,7 +170,7 @@ class StoredSource(Source):
         @contextmanager
         def held_open() -> Iterator[Callable[[int, int], Array]]:
             with self.reading() as opened:
-                yield lambda first, count: native(self.row(opened, first, count))
+                yield self.row_reader(opened)
 
         def flat(first: int, count: int) -> Array:
             with held_open() as read:
@@ -203,13 +212,13 @@ class StoredSource(Source):
 
         return Tasks(self._numbers(opened), "auto", in_depth=True)
 
-    def _numbers(self, opened: Any) -> Values:
+    def _numbers(self, opened: Any) -> Any:
         from tensornp.core.values.blocks import part_of_reader
         from tensornp.core.values.sources import Source as Values
 
         name = self.dtype_of_values
         # Flat, as a contiguous tensor is read: the same blocks give the same bits.
-        part = part_of_reader(functools.partial(self.row, opened), (math.prod(self.shape),), name)
+        part = part_of_reader(self.row_reader(opened), (math.prod(self.shape),), name)
         return Values((part,), name, self.shape, order=self.order)
 
 

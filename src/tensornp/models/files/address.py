@@ -13,7 +13,7 @@ from tensornp.errors import CheckpointError
 from tensornp.models.names.quoted import shown_name
 
 _IS_ADDRESS = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+://")
-_LOGIN = re.compile(r"(?<=://)[^/@]*(:(?!\d*/).*)?@")
+_LOGIN = re.compile(r"(?<=://)[^/]*@")
 _PARTS = re.compile(r"([^?#]*)(\?[^#]*)?")
 HTTP = ("http", "https")
 
@@ -25,13 +25,7 @@ def is_address(path: str) -> bool:
 
 def shown_path(path: str) -> str:
     """Return a path as it is shown: an address without user, password, query and fragment."""
-    if not is_address(path):
-        return path
-    place = re.split("[?#]", path, maxsplit=1)[0]
-    if "@" in path[len(place) :]:
-        # A password may have these characters.
-        return f"{path.partition('://')[0]}://…"
-    return _LOGIN.sub("", place)
+    return _LOGIN.sub("", re.split("[?#]", path, maxsplit=1)[0]) if is_address(path) else path
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib import request as web
@@ -22,7 +22,7 @@ from tensornp.models.files.source_file import Array, ListedFile, Reader
 TIMEOUT_S = 30.0
 """Seconds that a server may be silent."""
 BLOCK_NBYTES = 2**16
-_MAX_BLOCKS = 16
+_MAX_BLOCKS = 64
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
 _LOGIN = "write user:password@ before its host, or open it by a protocol of fsspec that knows your login, as hf:// does"
@@ -41,33 +41,24 @@ class Version(NamedTuple):
 class RemoteFile(ListedFile):
     """A file at an address, as its server described it; `path` has no secrets.
 
-    It can be sent to another process. Small reads come in blocks while it is listed, else by themselves.
+    It can be sent to another process.
     """
 
     path: str
     address: Address
     version: Version
-    in_use: list[dict[int, bytes]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
-    @contextmanager
-    def listed(cls, address: Address, nbytes: int = BLOCK_NBYTES) -> Iterator[RemoteFile]:
-        """Ask for the first `nbytes` of a file; small reads come in blocks until the context ends."""
+    def at(cls, address: Address, nbytes: int = BLOCK_NBYTES) -> RemoteFile:
+        """Ask for the first `nbytes` of a file."""
         version, head = _fetch(address, 0, nbytes)
         file = cls(str(address), address, version)
-        with file.scanned():
-            if len(head) == min(version.nbytes, BLOCK_NBYTES):
-                file.in_use[0][0] = head
-            yield file
-
-    @contextmanager
-    def scanned(self) -> Iterator[None]:
-        """Read in blocks until the context ends; of several contexts, the blocks of the first one are used."""
-        self.in_use.append({})
-        try:
-            yield
-        finally:
-            self.in_use.pop()
+        for key in [key for key in _blocks if key[0].address == address]:
+            # Of a server that tells no version, they may be those of an earlier file.
+            _blocks.pop(key, None)
+        if len(head) == min(version.nbytes, BLOCK_NBYTES):
+            _blocks[file, 0] = head
+        return file
 
     @property
     def nbytes(self) -> int:
@@ -78,17 +69,25 @@ class RemoteFile(ListedFile):
         """Read it for a while; ChangedFileError if it is another file, is gone, or nobody answers."""
         yield _RemoteReader(self)
 
+    @contextmanager
+    def scanned(self) -> Iterator[Reader]:
+        yield _BlockReader(self)
+
     def fetch(self, offset: int, nbytes: int) -> bytes:
         """Return bytes by one request."""
+        if offset + nbytes > self.nbytes:
+            raise CheckpointError(f"{self.path!r} ends before byte {offset + nbytes:,}")
         try:
-            version, data = _fetch(self.address, offset, nbytes)
+            version, data = _fetch(self.address, offset, nbytes) if nbytes else (self.version, b"")
         except CheckpointError as error:
             raise ChangedFileError(str(error)) from None
-        if version != self.version:
+        if version != self.version or len(data) < nbytes:
             raise ChangedFileError(f"{self.path!r} changed since it was listed; open it again")
-        if len(data) < nbytes:
-            raise CheckpointError(f"{self.path!r} ends before byte {offset + nbytes:,}")
         return data
+
+
+_blocks: dict[tuple[RemoteFile, int], bytes] = {}
+"""The last blocks of headers and directories, of all files; values are never kept."""
 
 
 class _RemoteReader(Reader):
@@ -98,25 +97,29 @@ class _RemoteReader(Reader):
         self._file = file
 
     def read_into(self, target: Array, offset: int) -> None:
-        file, nbytes = self._file, target.nbytes
-        if offset + nbytes > file.nbytes:
-            raise CheckpointError(f"{file.path!r} ends before byte {offset + nbytes:,}")
-        # Another thread may end its context meanwhile.
-        blocks = next(iter(file.in_use), None)
-        if nbytes and (blocks is None or nbytes >= BLOCK_NBYTES):
-            target[:] = np.frombuffer(file.fetch(offset, nbytes), np.uint8)
-        elif nbytes and blocks is not None:
-            first, last = offset // BLOCK_NBYTES, (offset + nbytes - 1) // BLOCK_NBYTES
-            found = b"".join(self._block(blocks, number) for number in range(first, last + 1))
-            target[:] = np.frombuffer(found, np.uint8, nbytes, offset - first * BLOCK_NBYTES)
+        target[:] = np.frombuffer(self._file.fetch(offset, target.nbytes), np.uint8)
 
-    def _block(self, blocks: dict[int, bytes], number: int) -> bytes:
-        data = blocks.get(number)
+
+class _BlockReader(_RemoteReader):
+    """It reads small neighbouring parts together."""
+
+    def read_into(self, target: Array, offset: int) -> None:
+        nbytes = target.nbytes
+        if not 0 < nbytes < BLOCK_NBYTES or offset + nbytes > self._file.nbytes:
+            super().read_into(target, offset)
+            return
+        first, last = offset // BLOCK_NBYTES, (offset + nbytes - 1) // BLOCK_NBYTES
+        found = b"".join(map(self._block, range(first, last + 1)))
+        target[:] = np.frombuffer(found, np.uint8, nbytes, offset - first * BLOCK_NBYTES)
+
+    def _block(self, number: int) -> bytes:
+        data = _blocks.get((self._file, number))
         if data is None:
             start = number * BLOCK_NBYTES
-            data = blocks[number] = self._file.fetch(start, min(BLOCK_NBYTES, self._file.nbytes - start))
-            for old in list(blocks)[:-_MAX_BLOCKS]:
-                blocks.pop(old, None)
+            data = self._file.fetch(start, min(BLOCK_NBYTES, self._file.nbytes - start))
+            _blocks[self._file, number] = data
+            for old in list(_blocks)[:-_MAX_BLOCKS]:
+                _blocks.pop(old, None)
         return data
 
 
@@ -127,7 +130,7 @@ def _fetch(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:
 def _over_http(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:
     said = repr(str(address))
     try:
-        with _opener().open(_request(address, offset, nbytes), timeout=TIMEOUT_S) as answer:
+        with web.urlopen(_request(address, offset, nbytes), timeout=TIMEOUT_S) as answer:
             version, count = _checked(answer, said, offset, nbytes)
             data = answer.read(count)
             if len(data) < count:
@@ -164,17 +167,6 @@ def _request(address: Address, offset: int, nbytes: int) -> web.Request:
         # Not sent on to another host.
         asked.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     return asked
-
-
-def _opener() -> web.OpenerDirector:
-    """Return an opener for http and https that follows redirects and proxies."""
-    opener = web.OpenerDirector()
-    for handler in (
-        web.ProxyHandler, web.UnknownHandler, web.HTTPHandler, web.HTTPSHandler, web.HTTPDefaultErrorHandler,
-        web.HTTPRedirectHandler, web.HTTPErrorProcessor,
-    ):  # fmt: skip
-        opener.add_handler(handler())
-    return opener
 
 
 def _version(nbytes: int, headers: Any) -> Version:

@@ -1,4 +1,4 @@
-"""Read a regular file by position, without mapping it.
+"""Read regular files by position, without mapping them.
 
 A mapped file that shrinks crashes the process. Each read checks that the file is the one that was listed.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, BinaryIO, NamedTuple
@@ -20,12 +20,12 @@ from tensornp.errors import ChangedFileError, CheckpointError
 Array = np.ndarray[Any, Any]
 
 
-class FileMark(NamedTuple):
-    """The facts that identify a file, on this machine and on others that share it."""
+class Extent(NamedTuple):
+    """Bytes of a file."""
 
-    inode: int
+    path: str
+    offset: int
     nbytes: int
-    mtime_ns: int
 
 
 class Reader:
@@ -35,55 +35,37 @@ class Reader:
         """Fill a contiguous array of bytes from `offset` on."""
         raise NotImplementedError
 
-    def read(self, offset: int, nbytes: int) -> Array:
-        """Return so many bytes from `offset` on, in new memory."""
+    def read(self, offset: int, nbytes: int) -> bytes:
         made = np.empty(nbytes, np.uint8)
         self.read_into(made, offset)
-        return made
-
-
-class Extent(NamedTuple):
-    """Bytes of a file."""
-
-    path: str
-    offset: int
-    nbytes: int
+        return made.tobytes()
 
 
 class ListedFile:
     """A file as it was when it was listed, wherever it lies; it holds nothing open.
 
-    A compressed one `is_stream`: it is read from its beginning on.
+    A file `is_packed` if it is inflated as a whole when it is opened.
     """
 
     __slots__ = ()
     path: str
-    is_stream: Any = False
+    is_packed: Any = False
     nbytes: Any
 
     def extent(self, offset: int, nbytes: int) -> Extent:
         return Extent(self.path, offset, nbytes)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        with self.opened() as there:
-            return there.read(offset, nbytes).tobytes()
+        with self.scanned() as there:
+            return there.read(offset, nbytes)
 
     def opened(self) -> AbstractContextManager[Reader]:
         """Open it for some reads; ChangedFileError if it is not the listed file."""
         raise NotImplementedError
 
-    def scanned(self) -> AbstractContextManager[None]:
-        """Read small neighbouring parts of a remote file together until the context ends."""
-        return nullcontext()
-
-
-def _mark_of(status: os.stat_result) -> FileMark:
-    return FileMark(status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def _open(path: str) -> BinaryIO:
-    """Open a file; a pipe in its place does not block."""
-    return open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    def scanned(self) -> AbstractContextManager[Reader]:
+        """Open it for many small reads of neighbouring parts, such as those of a header."""
+        return self.opened()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +73,8 @@ class SourceFile(ListedFile):
     """A regular file of this machine, or of a share; it can be sent to another process."""
 
     path: str
-    mark: FileMark
+    mark: tuple[int, int, int]
+    """Its inode, size and time of the last change."""
 
     @classmethod
     def at(cls, path: str | os.PathLike[str]) -> SourceFile:
@@ -109,7 +92,7 @@ class SourceFile(ListedFile):
 
     @property
     def nbytes(self) -> int:
-        return self.mark.nbytes
+        return self.mark[1]
 
     @contextmanager
     def opened(self) -> Iterator[OpenFile]:
@@ -134,30 +117,23 @@ class OpenFile(Reader):
 
     def check(self) -> None:
         """Raise ChangedFileError if the file has changed since it was listed."""
-        try:
-            now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
-        except OSError as error:
-            raise self._gone(error) from None
+        now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
         if now != listed:
-            said = f"shrank from {listed.nbytes:,} to {now.nbytes:,} bytes" if now.nbytes < listed.nbytes else "changed"
+            said = f"shrank from {listed[1]:,} to {now[1]:,} bytes" if now[1] < listed[1] else "changed"
             raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
 
     def read_into(self, target: Array, offset: int) -> None:
         view, done = memoryview(target.data), 0
-        try:
-            while done < len(view):
+        while done < len(view):
+            try:
                 count = self._read_some(view[done:], offset + done)
-                if not count:
-                    self.check()
-                    raise CheckpointError(f"{self._source.path!r} ends before byte {offset + len(view):,}")
-                done += count
-        except OSError as error:
-            if isinstance(error, ChangedFileError):
-                raise
-            raise self._gone(error) from None
-
-    def _gone(self, error: OSError) -> ChangedFileError:
-        return ChangedFileError(f"{self._source.path!r} cannot be read any more: {reason_of(error)}")
+            except OSError as error:
+                said = f"{self._source.path!r} cannot be read any more: {reason_of(error)}"
+                raise ChangedFileError(said) from None
+            if not count:
+                self.check()
+                raise CheckpointError(f"{self._source.path!r} ends before byte {offset + len(view):,}")
+            done += count
 
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
@@ -168,6 +144,15 @@ class OpenFile(Reader):
             data = os.read(self._descriptor, len(view))
         view[: len(data)] = data
         return len(data)
+
+
+def _mark_of(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a file; a pipe in its place does not block."""
+    return open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
 
 
 def reason_of(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Read parts of files, and find the members of a zip file."""
+"""Find the members of a zip file, and read parts of files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections import Counter
 from typing import NamedTuple
 
 from tensornp.errors import CheckpointError, TensornpError
-from tensornp.models.files.source_file import Array, Reader, overlapping
+from tensornp.models.files.source_file import Reader, overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-MAX_DIRECTORY_NBYTES = 2**25
-"""Bytes of the list of members: some hundred thousands."""
 _MAX_RATIO = 1032
 """How many bytes deflate makes of one, at most."""
 
@@ -29,26 +27,18 @@ class Record(NamedTuple):
     checksum: int = 0
 
 
-class ByteRange:
-    """So many bytes of a file from `first` on; `said` names them in a sentence."""
+class ByteRange(io.RawIOBase):
+    """Bytes of a file from `first` on, also as a file object; `said` names them in a sentence."""
 
     def __init__(self, there: Reader, first: int, nbytes: int, said: str) -> None:
-        self._there, self._first = there, first
+        self._there, self._first, self._at = there, first, 0
         self.nbytes, self.said = nbytes, said
 
-    def read(self, offset: int, nbytes: int) -> bytes:
+    def part(self, offset: int, nbytes: int) -> bytes:
         """Return `nbytes` bytes at `offset`; CheckpointError past the end."""
         if not 0 <= offset <= self.nbytes - nbytes:
             raise CheckpointError(f"{self.said} ends before byte {offset + nbytes:,}")
-        made: Array = self._there.read(self._first + offset, nbytes)
-        return made.tobytes()
-
-
-class Readable(io.RawIOBase):
-    """File object of a byte range for `zipfile`; reads at most `max_nbytes` at once."""
-
-    def __init__(self, source: ByteRange, max_nbytes: int) -> None:
-        self._source, self._at, self._max_nbytes = source, 0, max_nbytes
+        return self._there.read(self._first + offset, nbytes)
 
     def seekable(self) -> bool:
         return True
@@ -57,26 +47,23 @@ class Readable(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.nbytes}[whence]
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.nbytes}[whence]
         if base + offset < 0:
             raise OSError("it begins later")
         self._at = base + offset
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        left = max(self._source.nbytes - self._at, 0)
-        nbytes = left if size is None or size < 0 else min(size, left)
-        if nbytes > self._max_nbytes:
-            raise CheckpointError(f"{self._source.said} would have a directory of {nbytes:,} bytes")
-        data = self._source.read(self._at, nbytes)
-        self._at += nbytes
+        left = max(self.nbytes - self._at, 0)
+        data = self.part(self._at, left if size is None or size < 0 else min(size, left)) if left else b""
+        self._at += len(data)
         return data
 
 
-def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dict[str, Record]:
+def records_of(source: ByteRange) -> dict[str, Record]:
     """Return the members of a zip; CheckpointError if its directory is damaged."""
     try:
-        with zipfile.ZipFile(Readable(source, max_nbytes)) as archive:
+        with zipfile.ZipFile(source) as archive:
             members = archive.infolist()
     except TensornpError:
         raise
@@ -91,8 +78,7 @@ def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dic
     for one in members:
         problem = "is there more than once" if times[one.filename] > 1 else _problem(one)
         records[one.filename] = Record(0, one.file_size, problem) if problem else _record(source, one)
-    found = {name: one for name, one in records.items() if not one.problem}
-    spans = {name: (one.offset, one.packed_nbytes or one.nbytes) for name, one in found.items()}
+    spans = {name: (one.offset, one.packed_nbytes or one.nbytes) for name, one in records.items() if not one.problem}
     for name in overlapping(spans):
         records[name] = records[name]._replace(problem="overlaps another one")
     return records
@@ -101,7 +87,7 @@ def records_of(source: ByteRange, max_nbytes: int = MAX_DIRECTORY_NBYTES) -> dic
 def _record(source: ByteRange, one: zipfile.ZipInfo) -> Record:
     """Return a member, which begins after a header of its own, whose length the directory does not tell."""
     if 0 <= one.header_offset <= source.nbytes - _LOCAL_HEADER.size:
-        header = source.read(one.header_offset, _LOCAL_HEADER.size)
+        header = source.part(one.header_offset, _LOCAL_HEADER.size)
         signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(header)
         first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
         if signature == ZIP_MAGIC and first + one.compress_size <= source.nbytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -23,10 +22,9 @@ from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 _MAX_LOOKED_INTO = 100
 """Values that are read when a checkpoint is opened; others are read on request."""
-_MAX_VALUE_NBYTES = 2**24
 _MAX_DEPTH = 20
-_FREE_SIZE, _SIZE_PER_NBYTES = 1000, 8
-"""Parts and characters of any value that is shown, and more for each byte of its pickle."""
+_MAX_PARTS = 100_000
+"""Parts of a value that are shown; a pickle can repeat its parts."""
 
 
 @dataclass(slots=True)
@@ -39,7 +37,7 @@ class ByteValue:
     problem: str = ""
     wanted: tuple[WantedImport, ...] = ()
     num_arrays: int = 0
-    _left: int = 0
+    _left: int = _MAX_PARTS
 
     def look(self) -> Any:
         """Return the value, with a `NotBuilt` for each part that is not plain, or why it is not read."""
@@ -47,16 +45,14 @@ class ByteValue:
             return f"not read: {self.problem}"
         try:
             with opened_item(self.file, self.offset, self.nbytes) as item:
-                found = torch_zip_of(item, _MAX_VALUE_NBYTES).found
+                found = torch_zip_of(item).found
         except TensornpError as error:
             return f"not read: {error}"
         self.wanted = tuple(wanted_of(found))
-        # A pickle can repeat its parts.
-        self._left = _FREE_SIZE + _SIZE_PER_NBYTES * found.nbytes
         return self._shown(found.root)
 
     def _shown(self, value: Any, depth: int = 0) -> Any:
-        self._left -= 1 + (len(value) if type(value) in (str, bytes) else 0)
+        self._left -= 1
         if self._left < 0 or depth > _MAX_DEPTH:
             return NotBuilt("…")
         if is_plain_value(value):
@@ -65,15 +61,10 @@ class ByteValue:
         if words := words_of(value):
             return NotBuilt(words)
         if type(value) is dict:
-            made = {}
-            for key, one in value.items():
-                if self._left >= 0:
-                    # Keys may be objects.
-                    name = self._shown(key if is_plain_value(key) else shown_key(key))
-                    made[name] = self._shown(one, depth + 1)
-            return made
+            pairs = ((key if is_plain_value(key) else shown_key(key), one) for key, one in value.items())
+            return {key: self._shown(one, depth + 1) for key, one in pairs}
         if type(value) in (list, tuple, PickledSet):
-            parts = [self._shown(one, depth + 1) for one in value if self._left >= 0]
+            parts = [self._shown(one, depth + 1) for one in value]
             return tuple(parts) if type(value) is tuple else parts
         inside = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
         name = legible(".".join(filter(None, class_of(value)))) or "an object"
@@ -105,14 +96,8 @@ class ByteValues(Mapping[str, Any]):
 
     def problems(self, known: Collection[str]) -> Iterator[str]:
         """Look into the first values, and yield their problems that are not `known`."""
-        names = [*islice(self._stored, _MAX_LOOKED_INTO)]
-        with ExitStack() as stack:
-            for file in dict.fromkeys(self._stored[name].file for name in names):
-                if file is not None:
-                    stack.enter_context(file.scanned())
-            for name in names:
-                self[name]
-        for name in names:
+        for name in islice(self._stored, _MAX_LOOKED_INTO):
+            self[name]
             value, shown = self._stored[name], shown_name(name)
             for one in value.wanted:
                 yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown)

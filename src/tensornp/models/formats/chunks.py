@@ -21,15 +21,12 @@ from tensornp.models.files.source_file import Extent, ListedFile
 from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.torch_save import torch_zip_of, why_unread
 from tensornp.models.pickles.torch_pickle import PickledTensor
-from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, boxes_of_row, taken_by
-
-_MAX_BESIDES_NBYTES = 2**20
-"""Bytes of the directory and the pickle of a tensor's item, each: there is one tensor in it."""
+from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, taken_by
 
 
 @contextmanager
 def opened_item(file: ListedFile, offset: int, nbytes: int) -> Iterator[ByteRange]:
-    with file.scanned(), file.opened() as there:
+    with file.scanned() as there:
         yield ByteRange(there, offset, nbytes, f"{file.path!r}, from byte {offset:,} on,")
 
 
@@ -45,7 +42,7 @@ class StoredChunk(NamedTuple):
     def source(self, dtype: str) -> FileSource:
         """Return its elements; CheckpointError if the item does not fit its shape."""
         with opened_item(self.file, self.offset, self.nbytes) as item:
-            found, storages, is_swapped, _ = torch_zip_of(item, _MAX_BESIDES_NBYTES)
+            found, storages, is_swapped, _ = torch_zip_of(item)
         tensor = found.root
         if type(tensor) is not PickledTensor or tensor.storage is None:
             raise CheckpointError(f"{item.said} is not a tensor of torch.save")
@@ -99,24 +96,11 @@ class ChunkSource(StoredSource):
 
     def elements(self, opened: None, ranges: Ranges) -> Array:
         made = np.empty(tuple(map(len, ranges)), stored_dtype(self.dtype))
-        self._fill(made, ranges)
-        return made
-
-    def row(self, opened: None, first: int, count: int) -> Array:
-        made = np.empty(count, stored_dtype(self.dtype))
-        done = 0
-        for box in boxes_of_row(first, count, self.shape):
-            sizes = tuple(map(len, box))
-            part = made[done : done + math.prod(sizes)]
-            self._fill(part.reshape(sizes), box)
-            done += part.size
-        return made
-
-    def _fill(self, made: Array, ranges: Ranges) -> None:
         for number, wanted, own in self._met(ranges):
             source = self._source(number)
             with source.reading() as there:
                 made[wanted] = source.elements(there, own)
+        return made
 
     def _source(self, number: int) -> FileSource:
         if number not in self._sources:

@@ -62,10 +62,10 @@ class Item(NamedTuple):
 
 def open_dcp(folder: Place) -> Contents:
     """Return the contents of a checkpoint; CheckpointError for another pickle."""
-    with listed(folder / METADATA) as file:
-        if file.nbytes > _MAX_NBYTES:
-            raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {_MAX_NBYTES:,} are read")
-        found = read_torch_pickle(file.read(0, file.nbytes), repr(file.path), _MAX_NBYTES)
+    file = listed(folder / METADATA)
+    if file.nbytes > _MAX_NBYTES:
+        raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {_MAX_NBYTES:,} are read")
+    found = read_torch_pickle(file.read(0, file.nbytes), repr(file.path), _MAX_NBYTES)
     told = _fields(found.root, "Metadata")
     every = told.get("state_dict_metadata")
     if type(every) is not dict:
@@ -137,8 +137,7 @@ class _Files:
                 return why
             try:
                 # Of a file elsewhere, a byte is asked for.
-                with listed(self.folder / name, 1) as there:
-                    self._found[name] = there
+                self._found[name] = listed(self.folder / name, 1)
             except CheckpointError as error:
                 self._found[name] = f"its file is not read: {cut(str(error), MAX_TOLD)}"
         file = self._found[name]

@@ -108,7 +108,7 @@ QUANTIZED = {
 
 def read_gguf(file: ListedFile) -> Contents:
     """Return the weights and metadata of a GGUF file; CheckpointError if its header is malformed."""
-    with file.opened() as there:
+    with file.scanned() as there:
         try:
             entries, metadata = _contents(_Cursor(there, file.nbytes), file)
         except CheckpointError as error:
@@ -242,7 +242,7 @@ class _Cursor:
         first = self.at - self._base
         if not 0 <= first <= len(self._data) - count:
             self._check(count)
-            self._data = self._there.read(self.at, min(max(count, _PIECE_NBYTES), self._limit - self.at)).tobytes()
+            self._data = self._there.read(self.at, min(max(count, _PIECE_NBYTES), self._limit - self.at))
             self._base, first = self.at, 0
         return first
 

@@ -1,7 +1,6 @@
 """NumPy's files: one array of `numpy.save`, or the zip of `numpy.savez`.
 
-Stored arrays are read in place. Compressed ones are inflated from their beginning for each read, and compared with
-their checksum at their end.
+Stored arrays are read in place. Compressed ones are inflated as a whole for each read, and checked by their checksum.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import io
 import math
 import warnings
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +19,11 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import contiguous, unless_in_order
-from tensornp.errors import CheckpointError
+from tensornp.errors import CheckpointError, TooLargeError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
-from tensornp.models.files.zip_directory import ByteRange, Readable, Record, records_of
+from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 from tensornp.models.reading.take import Array
@@ -33,10 +31,8 @@ from tensornp.models.reading.take import Array
 SUFFIX = ".npy"
 _MAGIC = b"\x93NUMPY"
 _NO_NPY = "it does not begin as NumPy's files do"
-_MAX_HEADER_NBYTES = 10_000
-"""NumPy's own limit, since longer literals have crashed Python."""
-_MAX_NBYTES = 2**63 - 1
-_PIECE_NBYTES = 2**18
+_MAX_HEADER_NBYTES = 10_012
+"""NumPy's own limit, since longer literals have crashed Python, with what stands before the header."""
 _KINDS = {
     "O": "Python objects in a pickle, which is not run", "S": "strings of bytes", "U": "strings", "M": "dates",
     "m": "times", "V": "structures, or bytes such as those of bfloat16 and float8; view them as what they are",
@@ -45,18 +41,18 @@ _KINDS = {
 
 def read_npy(file: ListedFile) -> Contents:
     """Return the array in a file of `numpy.save`; CheckpointError if its header is malformed."""
-    with file.opened() as there:
-        try:
-            entry, end = _weight(there, 0, file.nbytes, "array", f"numpy.load({file.path!r})", file)
-        except CheckpointError as error:
-            raise CheckpointError(f"{file.path!r} is not a valid {SUFFIX} file: {error}") from None
+    begins = file.read(0, min(file.nbytes, _MAX_HEADER_NBYTES))
+    try:
+        entry, end = _weight(begins, 0, file.nbytes, "array", f"numpy.load({file.path!r})", file)
+    except CheckpointError as error:
+        raise CheckpointError(f"{file.path!r} is not a valid {SUFFIX} file: {error}") from None
     said = f"{counted(file.nbytes - end, 'byte')} at its end can belong to no array that is listed"
     return Contents([entry], {}, [NotListed(said)] if end < file.nbytes else [])
 
 
 def read_zip(file: ListedFile) -> Contents:
     """Return the weights in a zip of `numpy.savez` or `torch.save`."""
-    with file.opened() as there:
+    with file.scanned() as there:
         members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))
         is_of_torch = any(name.lower().rpartition("/")[2] == "data.pkl" for name in members)
         if not is_of_torch and (not members or any(name.endswith(SUFFIX) for name in members)):
@@ -88,23 +84,22 @@ def _member(file: ListedFile, there: Reader, name: str, record: Record) -> Weigh
         return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
         if record.packed_nbytes is None:
-            return _weight(there, record.offset, record.nbytes, name, code, file)[0]
-        packed = Deflated(file.path, file, record.offset, record.packed_nbytes, record.nbytes, record.checksum)
-        ratio = record.nbytes / max(record.packed_nbytes, 1)
-        with packed.opened() as stream:
-            return _weight(stream, 0, packed.nbytes, name, code, packed, f"compressed {ratio:.3g} times")[0]
+            begins = there.read(record.offset, min(record.nbytes, _MAX_HEADER_NBYTES))
+            return _weight(begins, record.offset, record.nbytes, name, code, file)[0]
+        packed, ratio = Deflated(file.path, file, record), record.nbytes / max(record.packed_nbytes, 1)
+        note = f"compressed {ratio:.3g} times"
+        return _weight(packed.beginning(there), 0, record.nbytes, name, code, packed, note)[0]
     except CheckpointError as error:
         return nothing(name, "array", code, str(error), file.path)
 
 
 def _weight(
-    there: Reader, start: int, nbytes: int, name: str, code: str, file: ListedFile, note: str = ""
+    begins: bytes, start: int, nbytes: int, name: str, code: str, file: ListedFile, note: str = ""
 ) -> tuple[WeightEntry, int]:
     """Return an array by its header, which NumPy parses, and its end; CheckpointError if malformed."""
-    data = there.read(start, min(nbytes, _MAX_HEADER_NBYTES + 12)).tobytes()
-    if not data.startswith(_MAGIC):
+    if not begins.startswith(_MAGIC):
         raise CheckpointError(_NO_NPY)
-    stream = io.BytesIO(data)
+    stream = io.BytesIO(begins)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -113,14 +108,15 @@ def _weight(
                 raise ValueError(f"its version is {version[0]}")
             # Version 3 differs from version 2 in the names of fields alone.
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, is_fortran, dtype = read(stream, max_header_size=_MAX_HEADER_NBYTES)
+            shape, is_fortran, dtype = read(stream)
+            num = math.prod(size for size in shape if size)
+            if not 0 <= num * max(dtype.itemsize, 1) < 2**63 or min(shape, default=0) < 0:
+                raise ValueError("its shape is too large for any memory")
     except Exception as error:
         # NumPy, its parser of literals and its parser of dtypes raise many kinds.
-        why = " ".join(str(error).split())[:MAX_SHOWN]
+        why = " ".join(str(error).partition("<")[0].split())[:MAX_SHOWN]
         raise CheckpointError(f"its header is malformed ({why or type(error).__name__})") from None
     shape = tuple(map(int, shape))
-    if math.prod(size for size in shape if size) * max(dtype.itemsize, 1) > _MAX_NBYTES or min(shape, default=0) < 0:
-        raise CheckpointError("its shape is too large for any memory")
     dtype_name, problem = _dtype_of(dtype)
     left = nbytes - stream.tell()
     # Nothing tells the length of a pickle.
@@ -148,55 +144,54 @@ def _dtype_of(dtype: np.dtype[Any]) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Deflated(ListedFile):
-    """A compressed member of a zip; it is read upwards."""
+    """A compressed member of a zip, which is inflated as a whole."""
 
     path: str
     file: ListedFile
-    offset: int
-    packed_nbytes: int
-    inflated_nbytes: int
-    checksum: int
+    record: Record
+    is_packed = True
 
     @property
     def nbytes(self) -> int:
-        return self.inflated_nbytes
-
-    @property
-    def is_stream(self) -> bool:
-        return True
+        return self.record.nbytes
 
     def extent(self, offset: int, nbytes: int) -> Extent:
-        return Extent(self.path, self.offset, self.packed_nbytes)
+        return Extent(self.path, self.record.offset, self.record.packed_nbytes or 0)
+
+    def beginning(self, there: Reader) -> bytes:
+        """Return the first bytes, which may have the header of an array."""
+        try:
+            packed = there.read(self.record.offset, min(self.record.packed_nbytes or 0, 2 * _MAX_HEADER_NBYTES))
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, _MAX_HEADER_NBYTES)
+        except zlib.error:
+            raise self._damaged() from None
 
     @contextmanager
     def opened(self) -> Iterator[Reader]:
-        """Open it; a read that goes back inflates again from the beginning."""
-        with self.file.scanned(), self.file.opened() as there:
-            yield _Inflating(self, there)
+        """Inflate it; CheckpointError if its bytes are damaged."""
+        from tensornp.core.convert.budget import Budget
+
+        Budget(None, "unpack the file first").take(self.nbytes)
+        try:
+            packed = self.file.read(self.record.offset, self.record.packed_nbytes or 0)
+            data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, self.nbytes + 1)
+        except zlib.error:
+            raise self._damaged() from None
+        except MemoryError:
+            said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
+            raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
+        if len(data) != self.nbytes or zlib.crc32(data) != self.record.checksum:
+            raise self._damaged()
+        yield _Inflated(data)
+
+    def _damaged(self) -> CheckpointError:
+        said = "damaged compressed bytes, which end early or do not have their checksum"
+        return CheckpointError(f"{self.path!r} has {said}")
 
 
-class _Inflating(Reader):
-    """A stream for one thread."""
-
-    def __init__(self, member: Deflated, there: Reader) -> None:
-        info = zipfile.ZipInfo()
-        info.compress_type = zipfile.ZIP_DEFLATED
-        info.compress_size, info.file_size, info.CRC = member.packed_nbytes, member.nbytes, member.checksum
-        packed = ByteRange(there, member.offset, member.packed_nbytes, repr(member.path))
-        self._stream = zipfile.ZipExtFile(Readable(packed, member.packed_nbytes), "r", info)
-        self._path = member.path
+class _Inflated(Reader):
+    def __init__(self, data: bytes) -> None:
+        self._data = data
 
     def read_into(self, target: Array, offset: int) -> None:
-        """Fill a contiguous array of bytes from `offset` on; CheckpointError if they are damaged."""
-        view, done = memoryview(target.data).cast("B"), 0
-        try:
-            self._stream.seek(offset)
-            while done < len(view):
-                piece = self._stream.read(min(_PIECE_NBYTES, len(view) - done))
-                if not piece:
-                    raise EOFError
-                view[done : done + len(piece)] = piece
-                done += len(piece)
-        except (zipfile.BadZipFile, zlib.error, EOFError):
-            said = "damaged compressed bytes, which end early or do not have their checksum"
-            raise CheckpointError(f"{self._path!r} has {said}") from None
+        target[:] = np.frombuffer(self._data, np.uint8, target.nbytes, offset)

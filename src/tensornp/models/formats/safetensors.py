@@ -50,12 +50,12 @@ def read_safetensors(file: ListedFile) -> Contents:
 
 
 def _contents(file: ListedFile) -> Contents:
-    with file.opened() as there:
-        length = int.from_bytes(there.read(0, min(8, file.nbytes)).tobytes(), "little")
+    with file.scanned() as there:
+        length = int.from_bytes(there.read(0, min(8, file.nbytes)), "little")
         if file.nbytes < 8 or length > min(MAX_HEADER_NBYTES, file.nbytes - 8):
             limit = f"{MAX_HEADER_NBYTES:,} are the limit, and {max(file.nbytes - 8, 0):,} follow"
             raise CheckpointError(f"the header says {length:,} bytes; {limit}")
-        told = _parsed(there.read(8, length).tobytes())
+        told = _parsed(there.read(8, length))
     metadata = told.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError("__metadata__ is not a mapping from text to text")

@@ -6,7 +6,6 @@ From the rows derive which file is read by what, which names are completed and s
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,13 +70,13 @@ MODEL_SUFFIXES = tuple(suffix for one in FORMATS if one.is_model for suffix in o
 """The endings of files that may hold a whole model."""
 
 
-def listed(path: Place, nbytes: int = 2**16) -> AbstractContextManager[ListedFile]:
-    """Return a context with the file at a path, or the first bytes at an address."""
+def listed(path: Place, nbytes: int = 2**16) -> ListedFile:
+    """Return the file at a path, or at an address, where it is asked for so many bytes."""
     if not isinstance(path, Address):
-        return nullcontext(SourceFile.at(path))
+        return SourceFile.at(path)
     from tensornp.models.files.remote_file import RemoteFile
 
-    return RemoteFile.listed(path, nbytes)
+    return RemoteFile.at(path, nbytes)
 
 
 def read_contents(file: ListedFile) -> tuple[Format, Contents]:

@@ -17,13 +17,7 @@ from tensornp.models.entries.entry import NotListed, WeightEntry, inner_text, no
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
-from tensornp.models.files.zip_directory import (
-    MAX_DIRECTORY_NBYTES,
-    ZIP_MAGIC,
-    ByteRange,
-    Record,
-    records_of,
-)
+from tensornp.models.files.zip_directory import ZIP_MAGIC, ByteRange, Record, records_of
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
@@ -35,11 +29,8 @@ from tensornp.models.quantization.codecs import quantized
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _MAX_SAID = 100_000
-_MAX_SAID_IMPORTS = 100
 _PIECE_NBYTES = 2**18
 """Bytes of a pickle that are read first, since a legacy file does not tell its length."""
-_FREE_NAME_CHARACTERS, _NAMES_PER_NBYTES = 2**20, 8
-"""Characters that the names of any file may have together, and more for each byte of its pickle."""
 
 
 class TorchZip(NamedTuple):
@@ -51,12 +42,9 @@ class TorchZip(NamedTuple):
     has_constants: bool
 
 
-def torch_zip_of(source: ByteRange, max_nbytes: int, members: dict[str, Record] | None = None) -> TorchZip:
-    """Return the contents of a zip of `torch.save`, whose directory and pickle may have `max_nbytes` each.
-
-    CheckpointError if it is not such a zip, or is damaged.
-    """
-    records = members if members is not None else records_of(source, min(max_nbytes, MAX_DIRECTORY_NBYTES))
+def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) -> TorchZip:
+    """Return the contents of a zip of `torch.save`; CheckpointError if it is not such a zip, or is damaged."""
+    records = members if members is not None else records_of(source)
     for name, one in records.items():
         if one.packed_nbytes is not None and not one.problem:
             records[name] = one._replace(problem="is compressed")
@@ -64,14 +52,14 @@ def torch_zip_of(source: ByteRange, max_nbytes: int, members: dict[str, Record] 
     if len(pickles) != 1:
         raise CheckpointError(f"{source.said} is a zip file with {len(pickles)} data.pkl, and none of torch.save")
     prefix, place = pickles[0].removesuffix("data.pkl"), records[pickles[0]]
-    problem = place.problem or (f"has {place.nbytes:,} bytes" if place.nbytes > max_nbytes else "")
+    problem = place.problem or (f"has {place.nbytes:,} bytes" if place.nbytes > MAX_NBYTES else "")
     if problem:
         raise CheckpointError(f"{source.said} cannot be looked through: its data.pkl {problem}")
-    found = read_torch_pickle(source.read(place.offset, place.nbytes), source.said)
+    found = read_torch_pickle(source.part(place.offset, place.nbytes), source.said)
     # Before torch 2.1, all files were little-endian.
     order, told = records.get(f"{prefix}byteorder"), b"little"
     if order is not None:
-        told = source.read(order.offset, min(order.nbytes, 8)) if not order.problem else b""
+        told = source.part(order.offset, min(order.nbytes, 8)) if not order.problem else b""
     there = f"{prefix}data/"
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
     if told not in (b"big", b"little"):
@@ -97,8 +85,8 @@ def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
         # torch would take it for a tar or a pickle.
         raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
-    with file.opened() as there:
-        archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), MAX_NBYTES, members)
+    with file.scanned() as there:
+        archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
     contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
     if archive.has_constants:
         contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
@@ -112,7 +100,7 @@ def read_legacy(file: ListedFile) -> Contents | None:
             return None
     except CheckpointError:
         return None
-    with file.opened() as there:
+    with file.scanned() as there:
         at, pickles = 0, []
         for _ in range(5):
             pickles.append(_pickle_at(there, at, file))
@@ -125,7 +113,7 @@ def read_legacy(file: ListedFile) -> Contents | None:
         for key in keys.root:
             if type(key) is not str or key not in itemsizes or at + 8 > file.nbytes:
                 break
-            nbytes = int.from_bytes(there.read(at, 8).tobytes(), "little") * itemsizes[key]
+            nbytes = int.from_bytes(there.read(at, 8), "little") * itemsizes[key]
             if at + 8 + nbytes > file.nbytes:
                 break
             storages[key] = Record(at + 8, nbytes)
@@ -148,21 +136,17 @@ def _pickle_at(there: Reader, at: int, file: ListedFile) -> Pickled:
     nbytes = _PIECE_NBYTES
     while nbytes < most:
         try:
-            return read_torch_pickle(there.read(at, nbytes).tobytes(), repr(file.path))
+            return read_torch_pickle(there.read(at, nbytes), repr(file.path))
         except CheckpointError:
             nbytes *= 4
-    return read_torch_pickle(there.read(at, most).tobytes(), repr(file.path))
+    return read_torch_pickle(there.read(at, most), repr(file.path))
 
 
 def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
     """Return the entries of a pickle, its plain values, and the problems with its imports."""
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
-    problems: list[str] = [*every[:_MAX_SAID_IMPORTS]]
-    if len(wanted) > _MAX_SAID_IMPORTS:
-        problems.append(f"it wants to import {len(wanted) - _MAX_SAID_IMPORTS:,} things more")
     leaves = Leaves(found.root)
-    left = _FREE_NAME_CHARACTERS + _NAMES_PER_NBYTES * found.nbytes
     listed: list[tuple[Path, str, Any]] = []
     names: list[str] = []
     num_said = 0
@@ -170,13 +154,9 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
         num_said += type(value) is not PickledTensor
         if type(value) is PickledTensor or num_said <= _MAX_SAID:
             name, bracket = names_of(path)
-            left -= len(name)
-            if left < 0:
-                problems.append(NotListed("its names are too long, and only the first are listed"))
-                break
             listed.append((path, bracket, value))
             names.append(name or "tensor")
-    problems += map(NotListed, leaves.problems())
+    problems = [*every, *map(NotListed, leaves.problems())]
     entries: list[WeightEntry] = []
     besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)

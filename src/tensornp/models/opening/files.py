@@ -63,8 +63,7 @@ def read_part(path: Place) -> Contents:
 
 
 def _contents_at(path: Place) -> tuple[Format, Contents]:
-    with listed(path) as file:
-        return read_contents(file)
+    return read_contents(listed(path))
 
 
 def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
@@ -132,12 +131,11 @@ def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
 
 def json_in(path: Place) -> dict[str, Any]:
     """Return the mapping in a file of JSON; CheckpointError if it has none."""
-    with listed(path) as file:
-        if file.nbytes > _MAX_JSON_NBYTES:
-            raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
-        text = file.read(0, file.nbytes)
+    file = listed(path)
+    if file.nbytes > _MAX_JSON_NBYTES:
+        raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
     try:
-        told = json.loads(text)
+        told = json.loads(file.read(0, file.nbytes))
     except (ValueError, RecursionError):
         raise CheckpointError(f"{str(path)!r} is not valid JSON") from None
     if not isinstance(told, dict):

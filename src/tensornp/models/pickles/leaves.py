@@ -24,8 +24,8 @@ from tensornp.models.pickles.torch_pickle import (
 
 MAX_ENTRIES = 1_000_000
 """Values and containers that are gone through."""
-_MAX_AGAIN = 20_000
-"""Values that are listed once more because several ways lead to their container; there may be endlessly many."""
+_COST_AGAIN = 50
+"""Values as which each counts that is reached in several ways; there may be endlessly many ways."""
 _MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key in a name."""
@@ -36,7 +36,6 @@ _ARRAYS = ("_reconstruct", "_frombuffer")
 _TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
 
 Path = tuple[Any, ...]
-_Children = Iterator[tuple[Path, Any, bool]]
 
 
 class NotBuilt(NamedTuple):
@@ -53,45 +52,40 @@ class Leaves:
     """Tensors and plain values of a pickle, depth first; a module lists its parameters and buffers."""
 
     def __init__(self, root: Any) -> None:
-        self._root = root
+        self._root, self._left = root, MAX_ENTRIES
         self._num_hidden = self._num_storages = self._num_arrays = 0
+        self._met: set[int] = set()
+        self._above: list[int] = []
         self._is_cut = False
 
     def __iter__(self) -> Iterator[tuple[Path, Any]]:
         """Yield each path and value; `NotBuilt` stands for an array or a set."""
-        num = num_again = 0
-        met: set[int] = set()
-        above: set[int] = set()
-        levels: list[tuple[_Children, int, bool]] = [(iter([((), self._root, False)]), 0, False)]
-        while levels:
-            children, own, is_again = levels[-1]
-            num_again += is_again
-            is_over = num_again > _MAX_AGAIN and is_again
-            self._is_cut |= is_over
-            path, value, is_hidden = next(children, _END) if not is_over else _END
-            if path is None:
-                above.discard(own)
-                levels.pop()
-                continue
-            num += 1
-            if num > MAX_ENTRIES:
+        return self._below((), self._root, False)
+
+    def _below(self, path: Path, value: Any, is_hidden: bool) -> Iterator[tuple[Path, Any]]:
+        leaf = _leaf_of(value)
+        if leaf is not None or value is None:
+            if not is_hidden:
+                yield path, leaf
+            self._num_hidden += is_hidden and type(leaf) is PickledTensor
+            return
+        if id(value) in self._above:
+            return
+        self._num_storages += type(value) is Storage
+        self._num_arrays += is_array(value)
+        if (type(value) is PickledSet or is_array(value)) and not is_hidden:
+            yield path, NotBuilt(words_of(value))
+        cost = _COST_AGAIN if id(value) in self._met else 1
+        self._met.add(id(value))
+        self._above.append(id(value))
+        for key, part, is_inside in _parts_of(value):
+            self._left -= cost
+            if self._left < 0 or len(self._above) > _MAX_DEPTH:
                 self._is_cut = True
-                return
-            leaf = _leaf_of(value)
-            if leaf is not _NO_LEAF:
-                if not is_hidden:
-                    yield path, leaf
-                self._num_hidden += is_hidden and type(leaf) is PickledTensor
-            elif len(levels) > _MAX_DEPTH:
-                self._is_cut = True
-            elif id(value) not in above:
-                self._num_storages += type(value) is Storage
-                self._num_arrays += is_array(value)
-                if (type(value) is PickledSet or is_array(value)) and not is_hidden:
-                    yield path, NotBuilt(words_of(value))
-                levels.append((_children(path, value, is_hidden), id(value), is_again or id(value) in met))
-                met.add(id(value))
-                above.add(id(value))
+                break
+            is_part_hidden = is_hidden or is_inside
+            yield from self._below(path if is_part_hidden or key is _NO_KEY else (*path, key), part, is_part_hidden)
+        self._above.pop()
 
     def problems(self) -> Iterator[str]:
         """Yield a sentence for each kind of value that is not listed."""
@@ -107,8 +101,7 @@ class Leaves:
             yield f"some values are not listed: {limits}"
 
 
-_END: Any = (None, None, False)
-_NO_LEAF = object()
+_NO_KEY = object()
 
 
 def is_array(value: Any) -> bool:
@@ -149,39 +142,32 @@ def arrays_left_out(num: int, where: str) -> str:
 
 
 def _leaf_of(value: Any) -> Any:
-    """Return a value that is listed as it is, or in words; `_NO_LEAF` if it may hold others."""
+    """Return a value that is listed as it is, or in words; None if it may hold others."""
     if type(value) is PickledTensor or is_plain_value(value):
         return value
     if type(value) is Function:
         name = torch_name(value)
-        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else _NO_LEAF
+        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else None
     words = words_of(value) if type(value) is not PickledSet and not is_array(value) else ""
-    return NotBuilt(words) if words else _NO_LEAF
+    return NotBuilt(words) if words else None
 
 
-def _children(path: Path, value: Any, is_hidden: bool) -> _Children:
-    """Yield path and value of each part of a container or an object, and whether it is not listed."""
+def _parts_of(value: Any) -> Iterator[tuple[Any, Any, bool]]:
+    """Yield key and value of each part of a container or an object, and whether it is not listed."""
     if type(value) is not Opaque:
-        yield from _listed(path, _pairs(value), is_hidden or type(value) is PickledSet)
+        yield from ((key, one, type(value) is PickledSet) for key, one in _pairs(value))
     elif type(value.state) is dict and "_parameters" in value.state:
         for name in _TABLES:
-            yield from _listed(path, _pairs(value.state.get(name)), is_hidden)
+            yield from ((key, one, False) for key, one in _pairs(value.state.get(name)))
         for key, one in _pairs(value.state):
             if key not in _TABLES and not is_plain_value(one):
-                yield (*path, key), one, is_hidden or type(one) is not PickledTensor
+                yield key, one, type(one) is not PickledTensor
     else:
-        is_hidden = is_hidden or is_array(value)
-        yield from _listed(path, enumerate(value.args), is_hidden or not value.is_new)
-        yield from _listed(path, chain(value.items.items(), enumerate(value.appended)), is_hidden)
-        if type(value.state) in (dict, list, tuple):
-            yield from _listed(path, _pairs(value.state), is_hidden)
-        elif value.state is not None:
-            yield path, value.state, is_hidden
-
-
-def _listed(path: Path, pairs: Iterable[tuple[Any, Any]], is_hidden: bool) -> _Children:
-    for key, value in pairs:
-        yield (*path, key) if not is_hidden else path, value, is_hidden
+        is_hidden = is_array(value)
+        yield from ((key, one, is_hidden or not value.is_new) for key, one in enumerate(value.args))
+        state = _pairs(value.state) if type(value.state) in (dict, list, tuple) else [(_NO_KEY, value.state)]
+        own = chain(value.items.items(), enumerate(value.appended), state if value.state is not None else ())
+        yield from ((key, one, is_hidden) for key, one in own)
 
 
 def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -192,14 +178,11 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
+    if type(key) is str:
+        return key
     if type(key) is tuple:
-        parts = [shown_key(one) if type(one) is tuple else key_text(one) for one in key]
-        return f"({', '.join(parts)}{',' if len(key) == 1 else ''})"
-    if type(key) is Function:
-        return str(key.what)
-    if type(key) in (str, Opaque):
-        return key if type(key) is str else "<key>"
-    return key_text(key)
+        return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
+    return str(key.what) if type(key) is Function else key_text(key)
 
 
 def names_of(path: Path) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Read a pickle and import or call nothing that it names.
 
 `read_pickle` returns plain containers. A known function gives its value at once; any other call gives an `Opaque`.
-A crafted pickle takes at most some 100 times its size in memory, so that one of `MAX_NBYTES` may take gigabytes.
+A crafted pickle of `MAX_NBYTES` may take gigabytes or minutes; nothing else bounds it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,14 @@ from tensornp.errors import CheckpointError
 
 MAX_NBYTES = 2**26
 """Bytes of a pickle that is read; 300,000 tensors take 26 MB."""
-_FREE_COPIES = 200_000
-"""Elements and characters that known functions may copy in any pickle, besides one for each of its bytes."""
 _MAX_INT_NBYTES = 1024
-_MAX_ARGS = 16
 _MAX_KEY_LENGTH = 16
-"""Parts of a tuple that is a key; a tuple inside it may have a quarter. Python hashes deep tuples recursively in C."""
+"""Parts of a tuple that is a key."""
 _NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _UNPICKLER: Any = pickle._Unpickler
 
 
 class Import(NamedTuple):
-    """A module and a name that a pickle would import."""
-
     module: str
     name: str
 
@@ -51,10 +46,7 @@ class Function(NamedTuple):
 
 
 class Opaque:
-    """Stand-in for an object that was not made, with its class, arguments and state.
-
-    `is_new` tells an instance of a class from the result of a function.
-    """
+    """Stand-in for an object that was not made: an instance of a class if it `is_new`, else what a function returns."""
 
     __slots__ = ("appended", "args", "is_new", "items", "state", "what")
 
@@ -82,9 +74,6 @@ class PickledSet(list[Any]):
     add = list.append
 
 
-_SIZED = frozenset((str, bytes, list, tuple, dict, PickledSet))
-
-
 class Pickled(NamedTuple):
     """Contents of a pickle: its root, its imports and those that it calls."""
 
@@ -108,7 +97,7 @@ def read_pickle(
     if len(data) > max_nbytes:
         raise CheckpointError(f"its pickle has {len(data):,} bytes; at most {max_nbytes:,} are read")
     stream = io.BytesIO(data)
-    reader = _Reader(stream, make, persistent, _FREE_COPIES + len(data))
+    reader = _Reader(stream, make, persistent)
     try:
         root = reader.load()
     except RecursionError:
@@ -128,18 +117,15 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
 
     dispatch: ClassVar[dict[int, Any]] = dict(_UNPICKLER.dispatch)
 
-    def __init__(
-        self, stream: io.BytesIO, make: Callable[[Import], Maker | None], persistent: Maker, num_copies: int
-    ) -> None:
+    def __init__(self, stream: io.BytesIO, make: Callable[[Import], Maker | None], persistent: Maker) -> None:
         super().__init__(stream, encoding="latin-1")
         self.read, self.readline = stream.read, stream.readline
         self.functions: dict[Import, Function] = {}
         self.called: set[Import] = set()
         self.persistent: list[Any] = []
-        self._make, self._persistent, self._num_copies_left = make, persistent, num_copies
+        self._make, self._persistent = make, persistent
 
     def load(self) -> Any:
-        """Return the one object of the pickle."""
         self.metastack: list[Any] = []
         self.stack: list[Any] = []
         self.append = self.stack.append
@@ -156,11 +142,10 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         return self.functions[what]
 
     def get_extension(self, code: int) -> None:
-        """Refuse the registry of `copyreg`, which no checkpoint uses."""
+        # No checkpoint uses the registry of `copyreg`.
         raise pickle.UnpicklingError
 
     def persistent_load(self, pid: Any) -> Any:
-        """Return the stand-in for an object outside of the pickle."""
         self.persistent.append(self._persistent(pid))
         return self.persistent[-1]
 
@@ -171,10 +156,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         if type(func) is Opaque:
             return Opaque(None, (func, args))
         self.called.add(func.what)
-        if func.make is not None and len(args) <= _MAX_ARGS:
-            self._num_copies_left -= len(args[0]) if args and type(args[0]) in _SIZED else 0
-            if self._num_copies_left < 0:
-                raise pickle.UnpicklingError
+        if func.make is not None:
             try:
                 return func.make(*args)
             except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError):
@@ -198,7 +180,6 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
 
     def load_inst(self) -> None:
         module, name = (self.readline()[:-1].decode("ascii") for _ in range(2))
-        # `append` is another one after `pop_mark`.
         args = tuple(self.pop_mark())
         self.append(self.call(self.find_class(module, name), args))
 
@@ -210,7 +191,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         state, made = self.stack.pop(), self.stack[-1]
         if type(made) is Opaque:
             made.state = state
-        elif type(made) not in _SIZED:
+        elif type(made) not in (dict, list, tuple, PickledSet):
             raise pickle.UnpicklingError
 
     def load_setitems(self) -> None:
@@ -230,6 +211,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.append(PickledSet())
 
     def load_frozenset(self) -> None:
+        # `append` is another one after `pop_mark`.
         made = PickledSet(self.pop_mark())
         self.append(made)
 
@@ -263,11 +245,7 @@ def mapping_of(given: Any = ()) -> dict[Any, Any]:
     return dict(given) if type(given) is dict else {_short(key): value for key, value in given}
 
 
-def _short(key: Any, max_length: int = _MAX_KEY_LENGTH) -> Any:
-    return key if _is_short(key, max_length) else Opaque(Import("builtins", "tuple"))
-
-
-def _is_short(key: Any, max_length: int) -> bool:
-    if not isinstance(key, tuple):
-        return True
-    return len(key) <= max_length and all(_is_short(one, max_length // 4) for one in key)
+def _short(key: Any) -> Any:
+    """Return a key, or a stand-in for a deep or long tuple, which Python would hash recursively in C."""
+    is_short = type(key) is not tuple or (len(key) <= _MAX_KEY_LENGTH and tuple not in map(type, key))
+    return key if is_short else Opaque(Import("builtins", "tuple"))

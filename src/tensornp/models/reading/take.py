@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -136,23 +135,6 @@ class Reads:
             read_into(gaps[:nbytes], offset)
             part[...] = np.ndarray(part.shape, dtype, gaps, 0, self._steps[made.ndim - part.ndim :])
         return made.transpose([self._order.index(axis) for axis in range(made.ndim)])[(*self._turned, ...)]
-
-
-def boxes_of_row(first: int, count: int, shape: Shape) -> Iterator[Ranges]:
-    """Yield the boxes that make up `count` elements from `first` on, in the order of their indices."""
-    if len(shape) < 2:
-        yield (range(first, first + count),) * len(shape)
-        return
-    inner = math.prod(shape[1:])
-    while count:
-        row, rest = divmod(first, inner)
-        if rest or count < inner:
-            taken = min(count, inner - rest)
-            yield from ((range(row, row + 1), *box) for box in boxes_of_row(rest, taken, shape[1:]))
-        else:
-            taken = count // inner * inner
-            yield (range(row, row + count // inner), *map(range, shape[1:]))
-        first, count = first + taken, count - taken
 
 
 class Codec:
