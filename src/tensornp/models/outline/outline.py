@@ -97,7 +97,7 @@ class Outline:
         found, num_lines, waiting = set(), len(self._top), deque(self._top)
         while waiting:
             branch = waiting.popleft()
-            are_states = all(one.entries and one.entries[0].kind == _STATE for one in branch.below)
+            are_states = all(one.entries and one.entries[0].kind == "state" for one in branch.below)
             if branch.below and not are_states and num_lines + len(branch.below) <= MAX_OPEN:
                 found.add(branch.number)
                 num_lines += len(branch.below)
