@@ -80,6 +80,14 @@ def test_what_a_magic_says_to_type_runs_in_that_notebook(shell, line, said, open
         assert len(shell.run(code.replace("(...)", opened[opened.index("(") :]))) == 150
 
 
+def test_statistics_of_a_model_are_a_scan(shell):
+    """As `tnp.weights(model).scan()` finds; a container, too."""
+    shell.namespace["model"] = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
+    shell.namespace["model"][1].weight.data[1, 2] = torch.inf
+    for name in ("model", "model.state_dict()", "list(model.parameters())"):
+        assert "1 weight has infinities" in shown(shell, f"%tensorstats {name}")[0]
+
+
 def test_pictures_can_be_turned_off(shell, tensors):
     """The figures stay."""
     shell.run("%config TensorDisplay.stats = 'text'")

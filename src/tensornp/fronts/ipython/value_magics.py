@@ -38,6 +38,8 @@ class ValueMagics(Magics):
     def tensorstats(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
         """Show statistics of a tensor or array: quantiles, histogram, heat map, and the places of NaNs.
 
+        A model, an optimizer or a container of tensors is scanned: each weight with NaN, infinity or odd values.
+
         Usage::
 
             %tensorstats [-a D] EXPR
@@ -52,7 +54,10 @@ class ValueMagics(Magics):
             %tensorstats --axis 0 conv.weight
         """
         from tensornp.core.summary.stats import summarize_stats
+        from tensornp.models.comparing.compare import is_model
+        from tensornp.models.weights import weights
         from tensornp.render.layout.document import displayed
+        from tensornp.render.models.scan import scan_document
         from tensornp.render.values import stats_document
 
         __tracebackhide__ = True
@@ -60,6 +65,10 @@ class ValueMagics(Magics):
         options, rest = split_line(line, OPTIONS["tensorstats"])
         value = evaluated(self.shell, rest, local_ns, usage)
         with as_usage_errors("%tensorstats"):
+            if is_model(value) and not options:
+                found = weights(value, expression=rest.rstrip("; "), namespace=self.shell.user_ns).scan()
+                display(displayed("a scan", lambda: scan_document(found)), raw=True)
+                return
             summary = summarize_stats(value, self._display.options, _axis_of(options), rest.rstrip("; "))
             display(displayed("statistics", lambda: stats_document(summary)), raw=True)
 
