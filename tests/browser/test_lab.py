@@ -42,14 +42,14 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     expect(name).to_have_value("w_np")
     name.fill("by_view")
     name.press("Enter")
-    expect(notebook.status()).to_have_text("bound to by_view (view)")
+    expect(notebook.status()).to_have_text("assigned to by_view (view)")
 
     notebook.radio("view").press("ArrowRight")
     fact("shared, writeable")
     expect(notebook.radio("share")).to_be_focused()
     name.fill("by_share")
     name.press("Enter")
-    expect(notebook.status()).to_have_text("bound to by_share (share)")
+    expect(notebook.status()).to_have_text("assigned to by_share (share)")
 
     notebook.radio("copy").click()
     fact("copy 12 bytes")
@@ -58,7 +58,7 @@ def test_the_toggle_binds_arrays_that_share_or_copy_as_their_mode_says(lab: Page
     expect(notebook.status()).to_contain_text("by_view already names something")
     name.fill("by_copy")
     card.get_by_role("button", name="Assign", exact=True).click()
-    expect(notebook.status()).to_have_text("bound to by_copy (copy)")
+    expect(notebook.status()).to_have_text("assigned to by_copy (copy)")
 
     notebook.run_cell(2)
     seen = [10.0, 20.0, 2.0]

@@ -349,7 +349,7 @@ def test_a_window_is_bound_to_a_name(navigator: MakeNavigator) -> None:
     bind, said = values.get_by_role("button", name="Assign"), values.locator(".tensornp-outcome")
     bind.click()
     shown.settle()
-    expect(said).to_have_text("bound to x")
+    expect(said).to_have_text("assigned to x")
     assert shown.bound["x"].tolist() == shown.tensor[:16].tolist()
     shown.grid.locator("[tabindex='0']").focus()
     shown.press("PageDown")

@@ -35,7 +35,7 @@ def test_after_run_all_the_toggle_always_answers(lab: Page, server: Server) -> N
         expect(card.get_by_text(fact, exact=True)).to_be_visible()
         card.get_by_role("textbox", name="Name to assign the array to").fill(f"{mode}_{time}")
         card.get_by_role("button", name="Assign", exact=True).click()
-        expect(notebook.status()).to_have_text(f"bound to {mode}_{time} ({mode})")
+        expect(notebook.status()).to_have_text(f"assigned to {mode}_{time} ({mode})")
     assert not [error for error in errors if "widget" in error.lower() or "comm" in error.lower() or "model" in error]
     outputs = [cell["outputs"] for cell in json.loads(notebook.save().read_text())["cells"]]
     assert [len(found) for found in outputs] == [1] * len(CELLS), "the first says that the extension is loaded"

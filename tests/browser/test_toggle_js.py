@@ -134,7 +134,7 @@ def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when
     bind.click()
     shown.answer()
     assert shown.bound["taken"].tolist() == [0, 0]
-    expect(shown.status).to_have_text("bound to taken (view)")
+    expect(shown.status).to_have_text("assigned to taken (view)")
     expect(bind).to_have_accessible_name("Assign")
 
 
@@ -190,11 +190,11 @@ def test_what_changes_is_announced_once(toggle: MakeToggle) -> None:
     bind = shown.page.get_by_role("button", name="Assign", exact=True)
     bind.click()
     shown.answer()
-    assert announced() == ["bound to w_np (view)"]
+    assert announced() == ["assigned to w_np (view)"]
     shown.bound.clear()
     bind.click()
     shown.answer()
-    assert announced() == ["bound to w_np (view)"]
+    assert announced() == ["assigned to w_np (view)"]
 
 
 def test_axe_finds_nothing_against_it(toggle: MakeToggle) -> None:

@@ -187,7 +187,7 @@ def test_the_array_of_a_window_is_what_the_line_says(name):
     page = Page(t, name="w", binder=lambda name, make, _: bound.update({name: make()}))
     asked = {"corner": [2, 3], "size": [3, 4], **asked}
     assert page.ask(**asked)["torch"] == line
-    assert page.ask("bind window", name="x", **asked)["text"] == "bound to x"
+    assert page.ask("bind window", name="x", **asked)["text"] == "assigned to x"
     expected = tnp.to_numpy(eval(line, {"w": t}))
     np.testing.assert_array_equal(bound["x"], expected)
     assert (bound["x"].dtype, bound["x"].shape) == (expected.dtype, expected.shape)

@@ -127,7 +127,7 @@ def test_binding_asks_before_it_overwrites():
     card = TensorWidget(torch.ones(2), binder=binder)
     refused = ask(card, "bind", name="a")
     assert (refused["text"], refused["canOverwrite"]) == ("a is taken", True)
-    assert ask(card, "bind", name="a", overwrite=True)["text"] == "bound to a (view)"
+    assert ask(card, "bind", name="a", overwrite=True)["text"] == "assigned to a (view)"
     assert bound["a"].tolist() == [1, 1]
 
 

@@ -324,7 +324,7 @@ def test_an_array_is_bound_to_a_name(shown):
     bound = {}
     page = shown(net(), binder=lambda name, make, overwrite: bound.update({name: (make(), overwrite)}))
     page.ask("rows")
-    assert page.ask("bind", row=0, name="x")["text"].startswith("bound to x: tnp.to_numpy(model[0][0].weight)")
+    assert page.ask("bind", row=0, name="x")["text"].startswith("assigned to x: tnp.to_numpy(model[0][0].weight)")
     array, overwrite = bound["x"]
     assert array.shape == (4, 4)
     assert overwrite is False

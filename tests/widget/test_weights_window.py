@@ -49,7 +49,7 @@ def test_the_window_is_bound_and_the_line_says_what_does_the_same(bound):
     ask, names, model, _ = bound("encoder.query.weight")
     asked = {"corner": [3, 4], "size": [5, 6]}
     seen = ask("move", **asked)
-    assert ask("bind window", name="part", **asked)["text"] == "bound to part"
+    assert ask("bind window", name="part", **asked)["text"] == "assigned to part"
     expected = WEIGHTS["encoder.query.weight"][3:8, 4:10].numpy()
     np.testing.assert_array_equal(names["part"], expected)
     np.testing.assert_array_equal(eval(seen["numpy"], {"tnp": tnp, "model": model}), expected)

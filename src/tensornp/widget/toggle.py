@@ -177,7 +177,7 @@ class TensorWidget(ScanningPart):
         name = str(request.get("name")).strip()
         with self.hold_sync():
             again = self.bind(name, overwrite=request.get("overwrite") is True)
-        return {"text": f"bound to {name} ({self.mode})", "again": again}
+        return {"text": f"assigned to {name} ({self.mode})", "again": again}
 
     def _open_values(self, request: Request) -> Answer:
         """Return the message that opens the window on the values."""

@@ -228,7 +228,7 @@ class Values:
         looked_at, subject = self._face_of(request), self._subject(request)
         window = _window_asked(subject.shape, request)
         name = bound(self.looked_at.binder, request, lambda: looked_at.array_of(subject, window))
-        return {"type": "bound", "text": f"bound to {name}"}
+        return {"type": "bound", "text": f"assigned to {name}"}
 
 
 def bound(binder: Binder | None, request: Request, make: Callable[[], Any]) -> str:

@@ -159,7 +159,7 @@ class WeightsWidget(ScanningPart):
         shard = "local" if entry._has_part else None
         name = bound(self._binder, request, partial(entry.to_numpy, shard=shard))
         code = array_code(entry, self.opened)
-        return {"type": "bound", "text": f"bound to {name}: {code}" if code else f"bound to {name}"}
+        return {"type": "bound", "text": f"assigned to {name}: {code}" if code else f"assigned to {name}"}
 
     # --- all weights
 
