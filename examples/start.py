@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ def main() -> int:
     """Ensure the environment, run JupyterLab until Ctrl-C, and return its exit status."""
     options = parse_options()
     python = ensure("examples")
+    options.notebook = working_copy(options.notebook)
     print(f"JupyterLab opens {options.notebook.name}; Ctrl-C ends it.", flush=True)
     return run_lab(python, options)
 
@@ -45,6 +47,22 @@ def parse_options() -> argparse.Namespace:
     if not options.notebook.is_file():
         parser.error(f"there is no notebook {options.notebook}")
     return options
+
+
+def working_copy(notebook: Path) -> Path:
+    """Copy the examples into the environment, as JupyterLab changes a notebook by opening it.
+
+    A copy that is older than its example is replaced. A notebook from elsewhere is opened in its place.
+    """
+    if notebook.parent != FIRST_NOTEBOOK.resolve().parent:
+        return notebook
+    folder = VENV / "examples"
+    folder.mkdir(exist_ok=True)
+    for example in notebook.parent.glob("*.ipynb"):
+        copy = folder / example.name
+        if not copy.exists() or copy.stat().st_mtime < example.stat().st_mtime:
+            shutil.copyfile(example, copy)
+    return folder / notebook.name
 
 
 def run_lab(python: Path, options: argparse.Namespace) -> int:

@@ -66,9 +66,12 @@ def code(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
 
 @pytest.mark.slow
 def test_start_serves_the_tour(tmp_path):
-    """JupyterLab runs in this environment: the real command would install into the source tree."""
+    """JupyterLab runs in this environment: the real command would install into the source tree.
+
+    It opens a copy, and the example stays as it is.
+    """
     command = (
-        "import sys; from pathlib import Path; import environment; environment.VENV = Path(sys.prefix); "
+        f"import sys; from pathlib import Path; import environment; environment.VENV = Path({str(tmp_path)!r}); "
         "environment.ensure = lambda *_: sys.executable; import start; sys.exit(start.main())"
     )
     places = {name: str(tmp_path / name) for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR")}
@@ -80,6 +83,8 @@ def test_start_serves_the_tour(tmp_path):
         lab.terminate()
         lab.wait(60)
     assert notebook["content"]["cells"][1]["source"].startswith("%load_ext tensornp")
+    copy, example = tmp_path / "examples" / "1-tour.ipynb", EXAMPLES / "1-tour.ipynb"
+    assert copy.read_bytes() == example.read_bytes()
 
 
 def answer(runtime: Path, path: str) -> dict:

@@ -31,7 +31,7 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if path != SRC / "__init__.p
 HOMES = {
     "matplotlib": {"render/pictures/plot"},
     "PIL": {"render/pictures/png"},
-    "xxhash": {"core/memory/digest"},
+    "xxhash": {"core/memory/changes"},
     "numba": {"core/values/stats/fast"},
     "wcwidth": {"render/layout/table"},
     "ml_dtypes": {"core/tensor/dtypes"},

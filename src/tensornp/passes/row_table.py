@@ -10,7 +10,7 @@ from array import array
 
 import torch
 
-from tensornp.core.convert.to_numpy import array_of_copy
+from tensornp.core.convert.to_numpy import numpy_of
 
 NUM_SAMPLED = 256
 """Elements of a sample."""
@@ -77,7 +77,7 @@ class RowTable:
         read = {chunk: chunk.read() for chunk in dict.fromkeys(chunk for chunk, _ in self._places)}
         rows = [read[chunk][at] for chunk, at in self._places]
         kinds = {torch.float64: "d"}
-        return rows, [array(kinds.get(one.dtype, "f"), array_of_copy(one.cpu()).tobytes()) for one in self._samples]
+        return rows, [array(kinds.get(one.dtype, "f"), numpy_of(one.cpu()).tobytes()) for one in self._samples]
 
 
 class _Chunk:

@@ -11,8 +11,7 @@ from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.torch_private import is_of_torch
-from tensornp.core.memory.changes import fingerprint, fingerprint_of_array
-from tensornp.core.memory.digest import digest_of
+from tensornp.core.memory.changes import digest_of, fingerprint, fingerprint_of_array
 from tensornp.core.memory.footprint import parts_under
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.info import inspect

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from tensornp.core.memory.storages import Survey
-from tensornp.core.summary.alike import alike
-from tensornp.core.summary.census import census_of
+from tensornp.core.summary.census import alike, census_of
 from tensornp.render.collections.census import census_document
 
 

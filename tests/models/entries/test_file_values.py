@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 import tensornp as tnp
@@ -13,7 +11,6 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.values.shown.preview import preview
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import read_window, subject_of
-from tensornp.core.values.stored import flat_from_boxes
 
 torch.manual_seed(0)
 TENSORS = {
@@ -68,19 +65,3 @@ def test_a_window_reads_no_more_than_its_rows(entries, monkeypatch):
     read_window(subject, window_of(subject.shape, axes=None, corner=(), num_rows=16, num_columns=12))
     assert len(read) == 1
     assert entry.plan((slice(0, 16), slice(0, 12))).nbytes_read <= 16 * 500 * 4
-
-
-@pytest.mark.slow
-@given(st.lists(st.integers(1, 5), max_size=4).map(tuple), st.integers(1, 8), st.data())
-@settings(deadline=None)
-def test_boxes_put_together_are_in_the_order_of_indices(shape, max_inner, data):
-    """Whatever is asked for, and however small the boxes are."""
-    whole = torch.arange(torch.Size(shape).numel()).reshape(shape).numpy()
-    first = data.draw(st.integers(0, whole.size - 1))
-    count = data.draw(st.integers(1, whole.size - first))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tensornp.core.values.stored.MAX_INNER", max_inner)
-        patch.setattr("tensornp.core.values.stored.MAX_BOX", data.draw(st.integers(1, 30)))
-        read = flat_from_boxes(shape, lambda box: whole[box])
-    assert read(first, count).tolist() == whole.reshape(-1)[first : first + count].tolist()
-    assert read(0, whole.size).tolist() == whole.reshape(-1).tolist()

@@ -12,13 +12,13 @@ import torch
 from tensornp import errors
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import refused
 
@@ -66,7 +66,7 @@ def to_cupy(t: Any) -> Any:
         raise errors.MissingLibraryError("CuPy finds no GPU; convert with to_numpy instead")
 
     def convert(tensor: torch.Tensor) -> Any:
-        return map_leaves(cupy.asarray, to_numpy(tensor, copy=True), leaf_type=np.ndarray)
+        return map_leaves(cupy.asarray, to_numpy(tensor, copy=True), is_array)
 
     return _mapped(convert, t, "to_cupy")
 
@@ -85,7 +85,7 @@ def _copied_to_jax(jax: Any, tensor: torch.Tensor) -> Any:
         return placed
 
     # The copy is made before JAX sees it: on a CPU, JAX's own copies may alias their source (jax-ml/jax#37830).
-    return map_leaves(placed, to_numpy(tensor, copy=True, dtype=name if is_short_float else None), leaf_type=np.ndarray)
+    return map_leaves(placed, to_numpy(tensor, copy=True, dtype=name if is_short_float else None), is_array)
 
 
 def _shared_with_jax(jax: Any, tensor: torch.Tensor) -> Any:
@@ -117,4 +117,4 @@ def _import(name: str, library: str) -> Any:
 def _mapped(convert: Callable[[torch.Tensor], Any], obj: Any, name: str) -> Any:
     if not (is_tensor_like(obj) or is_container(obj)):
         raise errors.NotATensorError(f"{name} takes a tensor or a container of tensors, not {refused(obj)}")
-    return map_leaves(convert, obj, leaf_type=torch.Tensor)
+    return map_leaves(convert, obj, is_tensor_like)

@@ -128,7 +128,13 @@ def _decide(
     if info.inner is not None:
         return _decide_through(info, info.inner, copy, writeable, dtype, is_inner=is_inner)
     facts = _refuse_unsupported(info)
-    as_bits, target, cast = _target(facts, copy, dtype)
+    if dtype is None:
+        as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
+        target, cast = _natural(facts, as_bits), None
+    else:
+        target = dtypes.asked_dtype(dtype)
+        as_bits = facts.bits is not None and target.name == facts.extension
+        cast = target if target != _natural(facts, as_bits) else None
     obstacle = _obstacle(info, facts, as_bits, cast)
     if writeable and obstacle is None and copy is not True and info._is_readonly_map:
         obstacle = Obstacle(
@@ -241,18 +247,6 @@ def _check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         raise UnsupportedTensorError(
             f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
         )
-
-
-def _target(
-    facts: dtypes.DtypeFacts, copy: bool | None, dtype: object
-) -> tuple[bool, np.dtype[Any], np.dtype[Any] | None]:
-    """Return whether the bits become an ml_dtypes array, the dtype of the array, and a cast or None."""
-    if dtype is None:
-        as_bits = copy is False and facts.bits is not None and dtypes.has_extension(facts.extension or "")
-        return as_bits, _natural(facts, as_bits), None
-    target = dtypes.asked_dtype(dtype)
-    as_bits = facts.bits is not None and target.name == facts.extension
-    return as_bits, target, target if target != _natural(facts, as_bits) else None
 
 
 def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.budget import Budget, with_page_protection
-from tensornp.core.convert.plan import ConversionPlan, flag
+from tensornp.core.convert.plan import ConversionPlan, decide, flag
 from tensornp.core.convert.sharded import decide_shard
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
@@ -18,12 +18,11 @@ from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import STORAGES, Kind, is_storage, tensor_of
+from tensornp.core.tensor.form import Kind, is_storage, tensor_of
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
 from tensornp.core.tensor.kinds import STRIDED, form_of
-from tensornp.core.tensor.map_leaves import map_leaves
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.tensor.steps import Step, check_shard
 from tensornp.core.tensor.strides import num_reached
@@ -115,18 +114,18 @@ def to_numpy(
         stand_in = stand_in_of(leaf)
         # The plan is carried out on the very tensor that it was made for.
         info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
-        planned = _decided(info, **arguments)
-        budget.take(planned.nbytes_copied)
-        return _execute(planned, values)
+        return _execute(plan_from(info, budget, **arguments), values)
 
-    if is_tensor_like(obj) or is_storage(obj):
-        return convert(obj)
-    if not is_container(obj):
+    if not (_is_leaf(obj) or is_container(obj)):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
             f"not {refused(obj, of_model='pass its state_dict()', of_array=_IS_ARRAY)}"
         )
-    return map_leaves(convert, obj, leaf_type=(torch.Tensor, *STORAGES))
+    return map_leaves(convert, obj, _is_leaf)
+
+
+def _is_leaf(obj: Any) -> bool:
+    return is_tensor_like(obj) or is_storage(obj)
 
 
 def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np.ndarray[Any, Any] | None:
@@ -140,7 +139,7 @@ def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np
     end = (tensor.storage_offset() + reach) * tensor.itemsize
     if end > tensor.untyped_storage().nbytes() or is_unsharded(tensor):
         return None
-    array = _numpy(tensor.detach())
+    array = numpy_of(tensor.detach())
     array.flags.writeable = False
     return array
 
@@ -150,7 +149,7 @@ def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: s
     if is_tensor_like(values):
         return plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied
     if not is_array(values):
-        return plan_from(values.info, copy=True, dtype=dtype).nbytes_copied
+        return decide(values.info, copy=True, dtype=dtype).nbytes_copied
     wanted = values.dtype if dtype is None else dtypes.asked_dtype(dtype)
     return int(values.size * wanted.itemsize) if copy or wanted != values.dtype else 0
 
@@ -175,7 +174,7 @@ def plan(
         tensor = tensor_of(tensor)
     check_tensor(tensor, "plan")
     arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
-    return plan_from(_inspected(tensor, **arguments), max_nbytes=max_nbytes, **arguments)
+    return plan_from(_inspected(tensor, **arguments), Budget(max_nbytes), **arguments)
 
 
 def _inspected(tensor: torch.Tensor, **arguments: Any) -> TensorInfo:
@@ -185,15 +184,11 @@ def _inspected(tensor: torch.Tensor, **arguments: Any) -> TensorInfo:
     return info
 
 
-def plan_from(info: TensorInfo, *, max_nbytes: int | None = None, **arguments: Any) -> ConversionPlan:
-    made = _decided(info, **arguments)
-    Budget(max_nbytes).take(made.nbytes_copied)
-    return made
-
-
-def _decided(info: TensorInfo, *, shard: str | None = None, **arguments: Any) -> ConversionPlan:
+def plan_from(info: TensorInfo, budget: Budget, *, shard: str | None = None, **arguments: Any) -> ConversionPlan:
     info = with_page_protection(info) if flag("writeable", arguments.get("writeable")) else info
-    return decide_shard(info, shard, **arguments)
+    made = decide_shard(info, shard, **arguments)
+    budget.take(made.nbytes_copied)
+    return made
 
 
 @outside_modes
@@ -215,19 +210,14 @@ def _execute(plan: ConversionPlan, tensor: Any) -> Any:
 
 def masked_array(data: np.ndarray[Any, Any], mask: Any, writeable: bool = True) -> Any:
     """Return the masked array of `data`; torch's `mask` is True at shown elements, NumPy's at hidden ones."""
-    hidden = _numpy(mask.logical_not())
+    hidden = numpy_of(mask.logical_not())
     if not writeable:
         hidden.flags.writeable = False
     return np.ma.MaskedArray(data, mask=hidden)
 
 
-def array_of_copy(copy: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return the NumPy view of a CPU tensor that we own; `numpy` locks its storage."""
-    array: np.ndarray[Any, Any] = copy.numpy(force=True)
-    return array
-
-
-def _numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
+def numpy_of(values: torch.Tensor) -> np.ndarray[Any, Any]:
+    """Return the NumPy view of a CPU tensor; this locks its storage."""
     array: np.ndarray[Any, Any] = values.numpy()
     return array
 
@@ -248,7 +238,7 @@ def array_of(plan: ConversionPlan, tensor: torch.Tensor, kind: Kind = STRIDED) -
             values = quietly(getattr(values, _CALLS[step]))
     if Step.VIEW_BITS in plan.steps:
         values = values.to(own).view(getattr(torch, dtypes.KNOWN[dtypes.name_of(own)].bits or ""))
-    array = _numpy(values)
+    array = numpy_of(values)
     if Step.CAST in plan.steps:
         # The plan has reported the loss; NumPy's warnings would repeat it.
         with np.errstate(all="ignore"):

@@ -9,26 +9,16 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import legible, quoted, with_article
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.containers import is_container
-from tensornp.core.tensor.map_leaves import map_leaves
+from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 _MAX_REASON = 120
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
-
-
-class _ArrayProtocol(type):
-    def __subclasscheck__(cls, other: type) -> bool:
-        return not issubclass(other, torch.Tensor) and any(hasattr(other, name) for name in _PROTOCOLS)
-
-
-class ArrayLike(metaclass=_ArrayProtocol):
-    """Base, for `issubclass`, of every class with an array protocol, except tensors."""
 
 
 @modes.outside_modes
@@ -63,16 +53,20 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
         raise CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")
     if is_array(array) or is_scalar:
         return tensor_from_numpy(array, copy, usable_device(device))
-    if issubclass(type(array), ArrayLike):
+    if _is_array_like(array):
         return _from_protocol(array, copy, device)
     if not is_container(array):
         raise NotATensorError(f"to_tensor takes an array or a container of arrays, not {refused(array)}")
-    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, leaf_type=ArrayLike)
+    return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, _is_array_like)
+
+
+def _is_array_like(obj: Any) -> bool:
+    return not is_tensor(obj) and any(hasattr(type(obj), name) for name in _PROTOCOLS)
 
 
 def holds_arrays(container: Any) -> bool:
     found: list[Any] = []
-    map_leaves(found.append, container, leaf_type=ArrayLike)
+    map_leaves(found.append, container, _is_array_like)
     return bool(found)
 
 

@@ -19,15 +19,13 @@ _Made = TypeVar("_Made")
 
 def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
     """Return the first result of some functions that do not raise; log each failure once."""
-    try:
-        return way()
-    except Exception as error:
-        reason = told(what, error)
-    for simple in simpler[:-1]:
+    reason = ""
+    for one in (lambda _: way(), *simpler[:-1]):
         try:
-            return simple(reason)
+            return one(reason)
         except Exception as error:
-            told(what, error)
+            said = told(what, error)
+            reason = reason or said
     return simpler[-1](reason)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 
 import numpy as np
 
@@ -46,14 +47,9 @@ def format_number(value: float, digits: int = 4) -> str:
 
 def number_ranges(numbers: list[int]) -> Iterator[str]:
     """Yield numbers in ascending order, those that follow each other as ``0..31``."""
-    first = last = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number is not None and number == last + 1:
-            last = number
-            continue
-        yield f"{first}..{last}" if last > first else str(first)
-        if number is not None:
-            first = last = number
+    for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
+        found = [number for _, number in run]
+        yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
 
 
 _ALL_SHARE = 0.995

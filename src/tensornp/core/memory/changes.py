@@ -7,18 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import xxhash
 
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.quiet import plain, quietly
-from tensornp.core.memory.digest import number_of
+from tensornp.core.lowlevel.quiet import plain
+from tensornp.core.lowlevel.torch_private import is_lazily_copied
 from tensornp.core.memory.identity import TensorReference
 from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, is_held, over_storage, tensor_of
 from tensornp.core.tensor.kinds import parts_of
-from tensornp.core.tensor.strides import blocks_of
 
 ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
@@ -55,9 +55,9 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    if not found:
-        return None
-    return Fingerprint(tuple([digest for blocks, _ in found for digest in blocks]), max([n for _, n in found]))
+    known = [one for one in found if one is not None]
+    blocks = tuple([digest for one in known for digest in one.blocks])
+    return Fingerprint(blocks, max([one.one_in for one in known])) if known else None
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
@@ -87,20 +87,14 @@ def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
     return [bits.view(-1) if bits.is_contiguous() else bits, *(lazy if raw.is_conj() or raw.is_neg() else [])]
 
 
-def _of_bits(bits: torch.Tensor, max_nbytes: int) -> tuple[list[int], int]:
-    """Return the digests of blocks or of a sample, and n if one byte of n was read."""
+def _of_bits(bits: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     places = _sampled(bits.numel(), bits.element_size(), max_nbytes)
     if places is not None:
         sample = np.asarray(bits[torch.unravel_index(torch.from_numpy(places), bits.shape)].cpu())
-        return [*map(_digest, sample)], round(bits.numel() / places.size)
-    size, digests = BLOCK_NBYTES // bits.element_size(), []
-    buffer = torch.empty(min(size, bits.numel()), dtype=bits.dtype, device="cpu")
-    for block in blocks_of(tuple(bits.shape), size):
-        part = bits[block.key] if block.shape != bits.shape else bits
-        own = buffer[: part.numel()]
-        quietly(own.view(part.shape).copy_, part)
-        digests.append(_digest(np.asarray(own)))
-    return digests, 1
+        return Fingerprint(tuple(map(_digest, sample)), round(bits.numel() / places.size))
+    # DLPack locks no storage, and would copy a lazily copied one.
+    own = bits.clone() if is_lazily_copied(bits) else bits.cpu()
+    return fingerprint_of_array(np.from_dlpack(own), max_nbytes)
 
 
 def _sampled(numel: int, itemsize: int, max_nbytes: int) -> np.ndarray[Any, Any] | None:
@@ -113,7 +107,12 @@ def _sampled(numel: int, itemsize: int, max_nbytes: int) -> np.ndarray[Any, Any]
 
 
 def _digest(block: Any) -> int:
-    return number_of(np.ascontiguousarray(block).view(np.uint8).data)
+    return xxhash.xxh3_64_intdigest(np.ascontiguousarray(block).view(np.uint8).data)
+
+
+def digest_of(data: Any) -> bytes:
+    """Return 16 bytes that are equal for equal bytes, or for equal contiguous arrays."""
+    return xxhash.xxh3_128_digest(data)
 
 
 Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]

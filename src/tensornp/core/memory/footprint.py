@@ -14,7 +14,6 @@ from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import PACKED_BITS, is_held, is_storage, tensor_of
 from tensornp.core.tensor.kinds import parts_of
-from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_of
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NoDataError, NotReadError
 
@@ -26,14 +25,13 @@ storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untype
 
 def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
     """Return the places of the elements, and the addresses of the storages or the buffer around them."""
-    if is_storage(obj):
-        obj = tensor_of(obj)
-    elif not is_tensor(obj) and stand_in_of(obj) is not None:
-        obj = own_tensor_of(obj)
-    if obj is None:
-        return (), []
+    obj = tensor_of(obj) if is_storage(obj) else obj
     if not is_tensor(obj):
-        array = array_over(obj)
+        try:
+            array = array_over(obj)
+        except TypeError:
+            # The memory of a registered class is not known.
+            return (), []
         extent, ((low, high), base) = extent_of_array(array), origin_of(array)
         spans = spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
         return () if extent.is_empty else (extent,), spans

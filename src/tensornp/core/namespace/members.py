@@ -8,7 +8,7 @@ import mmap
 import types
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from tensornp.core.lowlevel.attributes import descriptors_of, own_attributes
 from tensornp.core.tensor.containers import BUILT_IN, Container, items_of, kept_in
 from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
-from tensornp.core.tensor.stand_ins import own_tensor_of, stand_in_for
 
 _AT_ONCE = 16
 """Items that are checked together for plain values."""
@@ -36,14 +35,8 @@ _BY_KEY = (torch.nn.ModuleDict, torch.nn.ParameterDict)
 
 
 Visitor = Callable[[Any], Iterable[tuple[Any, Any, Kind]]]
-
-
-def IS_TENSOR(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    return ()
-
-
-def IS_ARRAY(_: Any) -> Iterable[tuple[Any, Any, Kind]]:
-    return ()
+IS_TENSOR, IS_ARRAY = cast(Visitor, "tensor"), cast(Visitor, "array")
+"""In place of the visitor of a class that is not searched."""
 
 
 def visitor_for(cls: type) -> Visitor | None:
@@ -55,11 +48,11 @@ def visitor_for(cls: type) -> Visitor | None:
         return IS_ARRAY
     visitor = next((one for base, one in _CONTAINERS.items() if issubclass(cls, base)), None)
     if issubclass(cls, torch.nn.Module):
-        visitor = in_module
+        visitor = _in_module
     elif visitor is None and not issubclass(cls, type) and cls.__module__.partition(".")[0] not in _FOREIGN:
         # Anything with attributes of its own may hold a tensor.
         visitor = _in_object if descriptors_of(cls) else None
-    return _in_stand_in(visitor) if stand_in_for(cls) is not None else visitor
+    return visitor
 
 
 _ATOMS = frozenset((
@@ -87,7 +80,7 @@ _CONTAINERS: dict[type, Visitor] = {base: _in_container(container) for base, con
 in_dict = _CONTAINERS[dict]
 
 
-def in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
+def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     yield from registered(module)
     yield from ((step, child, "") for step, child in unregistered(module))
 
@@ -149,14 +142,3 @@ def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
             yield from in_dict(child)
         else:
             yield _own_attribute(name), child, ""
-
-
-def _in_stand_in(visitor: Visitor | None) -> Visitor:
-    def visit(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-        own = own_tensor_of(obj)
-        if own is not None:
-            yield "", own, ""
-        if visitor is not None:
-            yield from visitor(obj)
-
-    return visit

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -13,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, number_ranges
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
-from tensornp.core.summary.alike import alike
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare, is_storage, tensor_of
@@ -36,6 +36,9 @@ RELEASED = ("Out[…]", "last error")
 _NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "array": "array"}
 _HOLDING_ORDER = {"name": 0, "history": 1, "traceback": 2}
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
+_NUMBER = re.compile(r"(?<![\d-])(0|[1-9]\d{0,17})(?!\d)")
+_MIN_ALIKE = 3
+"""Fewer are seen at a glance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,3 +296,34 @@ def _ordered(group: Group) -> list[Found]:
 def _is_own_name(found: Found) -> bool:
     """Return whether a name is more than history or the list of an optimizer."""
     return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
+
+
+class Alike(NamedTuple):
+    """The pattern of some names and their places in the list; a single name is its own pattern."""
+
+    pattern: str
+    members: tuple[int, ...]
+
+
+def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
+    """Yield the patterns of names with equal facts, each in the place of its first name."""
+    taken: dict[int, Alike] = {}
+    # Those that differ in one number at most, the most first.
+    found: dict[Any, list[int]] = defaultdict(list)
+    for i, (name, fact) in enumerate(zip(names, facts, strict=True)):
+        parts = _NUMBER.split(name) if fact is not None else []
+        for place in range(1, len(parts), 2):
+            found[fact, place, (*parts[:place], *parts[place + 1 :])].append(i)
+    for (_, place, rest), members in sorted(found.items(), key=lambda item: -len(item[1])):
+        # Equal names stay apart.
+        free = list({names[i]: i for i in reversed(members) if i not in taken}.values())[::-1]
+        if len(free) >= _MIN_ALIKE:
+            numbers = sorted(int(_NUMBER.split(names[i])[place]) for i in free)
+            ranges = "{" + ",".join(number_ranges(numbers)) + "}"
+            one = Alike("".join([*rest[:place], ranges, *rest[place:]]), tuple(free))
+            taken |= dict.fromkeys(free, one)
+    for i, name in enumerate(names):
+        if i not in taken:
+            yield Alike(name, (i,))
+        elif taken[i].members[0] == i:
+            yield taken[i]

@@ -15,12 +15,13 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.lowlevel.text import legible, quoted
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import check_array, extent_of_array, extents_of
+from tensornp.core.memory.footprint import check_array, extents_of
 from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import BUILT_IN, leaves
-from tensornp.core.tensor.info import nbytes_elsewhere, span_of
+from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.values.shown.preview import MAX_ELEMENTS, texts_of
@@ -136,6 +137,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     base: Any = next((base for base in BUILT_IN if issubclass(type(container), base)), None)
     if base is not None:
         length = base.__len__(container)
+    nbytes, elsewhere = _nbytes([*known, *arrays])
     return ContainerSummary(
         type_name=type(container).__name__,
         length=length,
@@ -143,9 +145,9 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=_nbytes([*known, *arrays]) + sum(info.nbytes for info in stand_ins),
+        nbytes=nbytes + sum(info.nbytes for info in stand_ins),
         is_complete=is_complete and not num_unasked,
-        nbytes_elsewhere=nbytes_elsewhere(known),
+        nbytes_elsewhere=elsewhere,
         num_arrays=len(arrays),
     )
 
@@ -182,31 +184,27 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
     return name
 
 
-def _nbytes(found: Iterable[Any]) -> int:
+def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
+    """Return the bytes of tensors and arrays, each byte once, and the bytes on other ranks."""
     pieces: list[Piece] = []
-    unplaced: dict[int, int] = {}
+    unplaced = elsewhere = 0
     for one in found:
         try:
-            places, nbytes = _placed(one)
+            info = inspect(one) if not (is_array(one) or is_of_torch(one)) else None
+            away = info._nbytes_elsewhere if info is not None else 0
+            extents = () if away else extents_of(one)
+            for part in extents:
+                low, high = part.bounds
+                # An expanded element counts once.
+                nbytes = min(math.prod(part.shape) * part.itemsize, high - low)
+                pieces.append(Piece(part.device, low, high, nbytes, 0))
+            elsewhere += away
+            if not extents and not is_array(one):
+                unplaced += (info or inspect(one))._held_nbytes
         except Exception:
             # Its row says what is wrong.
             continue
-        pieces += places
-        unplaced[id(one)] = nbytes
-    return sum(unplaced.values()) + counted_once(pieces)[1]
-
-
-def _placed(one: Any) -> tuple[list[Piece], int]:
-    if is_array(one):
-        return [Piece("cpu", *extent_of_array(one).bounds, np.ndarray.view(one, np.ndarray).nbytes, 0)], 0
-    place, nbytes = span_of(one)
-    if place is not None:
-        # An expanded element counts once.
-        return [Piece(*place, min(nbytes, place[2] - place[1]), 0)], 0
-    # Other tensors can be views of the parts of a sparse or nested one.
-    parts = extents_of(one) if one.layout is not torch.strided else ()
-    pieces = [Piece(part.device, *part.bounds, math.prod(part.shape) * part.itemsize, 0) for part in parts]
-    return pieces, 0 if pieces else nbytes
+    return unplaced + counted_once(pieces)[1], elsewhere
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> Row:

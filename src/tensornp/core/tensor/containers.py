@@ -1,7 +1,8 @@
-"""Walk containers and name their leaves."""
+"""Walk containers, name their leaves, and copy them with other leaves; structure and classes stay."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -9,11 +10,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, own_attributes
 from tensornp.core.lowlevel.text import legible
-from tensornp.core.tensor.paths import PLAIN_CLASSES, Path
+from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_for
-from tensornp.core.tensor.weight import Weight
+from tensornp.core.tensor.weight import Weight, is_weight
+from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 
 MAX_DEPTH = 100
 """Levels that are followed; a container that holds itself is found before that."""
@@ -151,3 +153,90 @@ def kept_in(cls: type) -> str:
         if any(name in vars(base) for name in _OVERRIDES):
             break
     return ""
+
+
+def map_leaves(
+    function: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool],
+    _parents: tuple[int, ...] = (),
+    _made: dict[int, tuple[Any, Any]] | None = None,
+) -> Any:
+    """Return a copy of `tree` with `function` applied to each leaf.
+
+    A subclass in which nothing changes is returned itself; a mapping that is not a dict becomes one. The ``entry`` of
+    an error of `function` names the leaf.
+    """
+    if is_leaf(tree):
+        return function(tree)
+    if _parents and is_weight(tree):
+        raise NotATensorError(
+            "a weight of an explorer is not converted in a container; "
+            "take {name: e.to_numpy() for name, e in w.items()} of an explorer w"
+        )
+    if not is_container(tree):
+        return tree
+    if id(tree) in _parents or len(_parents) >= MAX_DEPTH:
+        depth = "that holds itself" if id(tree) in _parents else f"below {MAX_DEPTH} levels of containers"
+        raise BadRequestError(f"{an_instance(tree)} {depth} cannot be converted; pass its parts")
+    made = {} if _made is None else _made
+    if id(tree) in made:
+        return made[id(tree)][1]
+    cls = type(tree)
+    container = _MAPPING if issubclass(cls, (dict, Mapping)) else container_of(cls) or _MAPPING
+    before, after = list(container.items(tree)), {}
+    for key, child in before:
+        try:
+            after[key] = map_leaves(function, child, is_leaf, (*_parents, id(tree)), made)
+        except TensornpError as error:
+            error.entry = expression_of((None, container.step(key))) + error.entry
+            raise
+    is_same = all(after[key] is old for key, old in before)
+    found = tree if is_same and cls not in (dict, list, tuple) else _rebuilt(tree, container, after)
+    # The original stays alive, so its id is not used again.
+    made[id(tree)] = tree, found
+    return found
+
+
+def _rebuilt(original: Any, container: Container, items: dict[Any, Any]) -> Any:
+    """Return a container like `original` with other items."""
+    cls, children = type(original), list(items.values())
+    is_dict = issubclass(cls, dict)
+    if cls is list:
+        return children
+    if cls is dict or (container is _MAPPING and not is_dict):
+        return items
+    if issubclass(cls, tuple):
+        make: Any = getattr(cls, "_make", None)
+        try:
+            # The constructor of a subclass may take other arguments.
+            return make(children) if callable(make) else tuple.__new__(cls, children)
+        except TypeError:
+            # torch.Size and torch.return_types are written in C.
+            return cls(children)
+    try:
+        other = copy.copy(original)
+        if is_dict:
+            for key, item in items.items():
+                other[key] = item
+            # A class may make tensors of arrays.
+            is_kept = other is not original and all(dict.__getitem__(other, key) is item for key, item in items.items())
+            return other if is_kept else items
+    except Exception as error:
+        if is_dict:
+            return items
+        raise BadRequestError(f"{an_instance(original)} cannot be copied; convert its fields") from error
+    if container is DATACLASS:
+        for name, value in items.items():
+            # Frozen classes and checks of types do not stop this.
+            object.__setattr__(other, name, value)
+    elif issubclass(cls, list):
+        list.__setitem__(other, slice(None), children)
+    else:
+        other.clear()
+        other.extend(children)
+    return other
+
+
+_MAPPING = Container(lambda held: iter(held.items()), lambda key: (key,))
+"""Mappings and dicts are read by the methods of their class, since a conversion was requested."""

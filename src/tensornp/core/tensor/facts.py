@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
-from tensornp.core.tensor import dtypes, kinds
-from tensornp.core.tensor.form import DataState, Kind
+from tensornp.core.tensor import kinds
+from tensornp.core.tensor.form import FLOAT4, DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
-
-_NUM_PACKED = {
-    getattr(torch, name): facts.values_per_element
-    for name, facts in dtypes.KNOWN.items()
-    if facts.values_per_element > 1 and hasattr(torch, name)
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +100,7 @@ class TensorInfo:
     @property
     def _array_shape(self) -> tuple[int, ...]:
         """The shape of the array: that of the tensor, or longer where one element packs several values."""
-        num_packed = _NUM_PACKED.get(self.dtype, 1)
-        if num_packed == 1:
-            return self.shape
-        return (*self.shape[:-1], (self.shape or (1,))[-1] * num_packed)
+        return self.shape if self.dtype is not FLOAT4 else (*self.shape[:-1], 2 * (self.shape or (1,))[-1])
 
     @property
     def nbytes(self) -> int:

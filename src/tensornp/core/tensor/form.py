@@ -92,11 +92,10 @@ def is_held(t: torch.Tensor) -> bool:
 
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
-    if [*map(len, places)] == [*values.shape] and places == [*map(list, map(range, values.shape))]:
-        return quietly(values.clone)
-    if all(map(_is_run, places, values.shape)):
+    ends = [(place[0], place[0] + len(place)) if place else (0, 0) for place in places]
+    if places == [[*range(*end)] for end in ends]:
         # Torch looks at every element of an index tensor.
-        part = values[tuple([slice(place[0], place[-1] + 1) for place in places])]
+        part = values[tuple([slice(*end) for end in ends])]
         return quietly(part.clone, memory_format=torch.contiguous_format)
     # One index tensor for each dimension, which broadcast against each other.
     index = [
@@ -106,12 +105,6 @@ def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
     # torch 2.7 cannot index float8 and most unsigned integers.
     bits = values.view(BITS[values.itemsize])
     return quietly(bits.__getitem__, tuple(index)).view(values.dtype)
-
-
-def _is_run(place: list[int], size: int) -> bool:
-    if not place or place[0] < 0 or place[-1] >= size or place[-1] - place[0] != len(place) - 1:
-        return False
-    return place == [*range(place[0], place[-1] + 1)]
 
 
 DataState = Literal["available", "meta", "fake", "uninitialized", "freed", "wrapped", "remote"]
@@ -133,8 +126,7 @@ class Kind:
     `step` leads to the values. `obstacle` is why no tensor of this kind can share memory, with ``{layout}``,
     ``{dtype}`` and ``{type_name}``. `access` is the expression of the inner tensor, and `code` that of the whole
     conversion, around ``{inner}``. The bytes of the tensors inside are not the values if it `has_other_meaning`.
-    `indexed_by` is the call that makes elements by index: ``.to_dense()``. `axis_cure` is the advice if statistics have
-    no axis.
+    `indexed_by` is the call that makes elements by index: ``.to_dense()``.
     """
 
     name = ""
@@ -151,7 +143,6 @@ class Kind:
     gives_several = False
     is_masked = False
     indexed_by = ""
-    axis_cure = ""
 
     def __str__(self) -> str:
         return self.name
@@ -196,10 +187,6 @@ class Kind:
     def stored(self, t: Any) -> list[torch.Tensor]:
         """Return strided tensors with all values; elements that they lack are zeros."""
         return [self.dense(t)]
-
-    def is_read_by_rows(self, t: Any) -> bool:
-        """Return whether statistics read `dense` of some rows at a time."""
-        return False
 
     def dense(self, t: Any) -> torch.Tensor:
         """Return all values as a strided tensor, without a copy if it is one."""

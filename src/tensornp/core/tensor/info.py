@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,14 +12,14 @@ import torch
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided, is_unsharded
+from tensornp.core.lowlevel.torch_private import is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.form import Bare, Form, Kind, is_held, reach_of
+from tensornp.core.tensor.form import Bare, Form, is_held, reach_of
 from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
 from tensornp.core.tensor.shards import shard_facts
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
-from tensornp.core.tensor.strides import is_in_order, num_reached
+from tensornp.core.tensor.strides import is_in_order
 from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError, UnsupportedTensorError
 
@@ -49,32 +48,6 @@ def check_tensor(obj: Any, caller: str) -> None:
         said = refused(obj, "tnp.to_tensor(entry.to_numpy())") if is_weight(obj) else an_instance(obj)
         cure = f"; of an array a, tnp.{caller}(tnp.to_tensor(a))" if is_array(obj) else ""
         raise NotATensorError(f"{caller} takes a torch.Tensor, not {said}{cure}")
-
-
-def span_of(tensor: torch.Tensor) -> tuple[tuple[str, int, int] | None, int]:
-    """Return device and addresses of the elements (or None), and their bytes; 1 µs for ordinary ones."""
-    if is_strided(tensor):
-        nbytes = tensor.numel() * tensor.element_size()
-        address = torch_private.address_of(tensor)
-        if not address:
-            return None, nbytes
-        is_row = tensor.is_contiguous()
-        reach = nbytes if is_row else num_reached(tensor.shape, tensor.stride()) * tensor.element_size()
-        return ("cpu" if tensor.is_cpu else str(tensor.device), address, address + reach), nbytes
-    info = _read(tensor)
-    if info.storage is None:
-        return None, info._held_nbytes
-    low, is_row = info.storage.address, info.is_contiguous or info.stride is None
-    reach = info.nbytes if is_row else num_reached(info.shape, info.stride or ()) * info.itemsize
-    return (str(info.device), low, low + reach), info.nbytes
-
-
-def nbytes_elsewhere(tensors: Iterable[torch.Tensor]) -> int:
-    found = 0
-    for tensor in tensors:
-        with suppress(Exception):
-            found += 0 if is_of_torch(tensor) else _read(tensor)._nbytes_elsewhere
-    return found
 
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
@@ -149,6 +122,9 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
     if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
         state, storage = "freed", held
     inside = own_attributes(tensor) if state == "wrapped" else ()
+    has_parts = state == "available" and (kind is SPARSE or kind.has_other_meaning)
+    every = [part for part, _ in parts_of(tensor)] if has_parts else []
+    parts = {id(part): part for part in every}
     is_inference = t.is_inference()
     is_on_cpu = storage is not None and t.device.type == "cpu"
     return TensorInfo(
@@ -156,7 +132,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
-        numel=_numel(tensor, shape, inner) if form.state == "available" else 0 if -1 in shape else math.prod(shape),
+        numel=_numel(tensor, shape, form),
         device=t.device,
         layout=t.layout,
         stride=stride,
@@ -178,18 +154,11 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         kind=kind,
         detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
-        _part_nbytes=_part_nbytes(tensor, kind) if state == "available" else None,
+        _part_nbytes=sum([one.numel() * one.element_size() for one in parts.values()]) if has_parts else None,
         shard=shard_facts(tensor, shape, inner.shape) if kind is LOCAL and inner is not None else None,
         **_graph_facts(tensor, t),
         **more,
     )
-
-
-def _part_nbytes(tensor: torch.Tensor, kind: Kind) -> int | None:
-    if kind is not SPARSE and not kind.has_other_meaning:
-        return None
-    parts = kind.parts(tensor) if kind is SPARSE else [part for part, _ in parts_of(tensor)]
-    return sum([one.numel() * one.element_size() for one in {id(part): part for part in parts}.values()])
 
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
@@ -209,13 +178,11 @@ def _nested_shape(t: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
+def _numel(t: Any, shape: tuple[int, ...], form: Form) -> int:
     """Return the number of elements; holes of jagged tensors do not count."""
     if -1 not in shape:
         return math.prod(shape)
-    if t.layout != torch.jagged:
-        return int(t.numel())
-    return inner.numel if inner is not None and t.lengths() is None else sum(part.numel() for part in t.unbind())
+    return sum([part.numel() for part in t.unbind()]) if form.state == "available" else 0
 
 
 def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:

@@ -26,7 +26,6 @@ class Nested(Kind):
     access = "part"
     code = "[{inner} for part in t.unbind()]"
     gives_several = True
-    axis_cure = "pass one of t.unbind()"
 
     def holds(self, t: Any, bare: Any) -> bool:
         return _is_jagged(t) or (bare.is_nested and bare.device.type != "meta")
@@ -141,9 +140,6 @@ class Dequantized(Kind):
     def parts(self, t: Any) -> list[torch.Tensor]:
         return [value for _, value in own_attributes(t) if is_tensor(value)]
 
-    def is_read_by_rows(self, t: Any) -> bool:
-        return True
-
     def dense(self, t: Any) -> torch.Tensor:
         try:
             values = t.dequantize()
@@ -168,10 +164,7 @@ class Refusal(NamedTuple):
 
     state: DataState
     wrapper: str
-    test: Callable[[Any, Any], bool]
-
-    def holds(self, t: Any, bare: Any) -> bool:
-        return self.test(t, bare)
+    holds: Callable[[Any, Any], bool]
 
     def form(self, t: Any) -> Form:
         return Form(self.state, STRIDED, self.wrapper or type(t).__name__)

@@ -28,12 +28,10 @@ class Strided(Kind):
     def few(self, t: Any, places: Places) -> torch.Tensor:
         raw = plain(t)
         if raw.dtype is FLOAT4:
-            # The byte of each 4-bit value is read, then its half.
-            codes, last = raw.view(torch.uint8), places[-1]
-            codes = codes if codes.dim() else codes.view(1)
+            # Both values of a byte are read, and one is kept.
+            codes, last = torch.atleast_1d(raw.view(torch.uint8)), places[-1]
             codes = indexed(codes, [*places[:-1], [place // 2 for place in last]])
-            shifts = torch.tensor([4 * (place % 2) for place in last], dtype=torch.uint8, device=codes.device)
-            return _decode_float4(codes >> shifts & 15)
+            return self.dense(codes.view(FLOAT4))[..., [2 * i + place % 2 for i, place in enumerate(last)]]
         if not (raw.is_conj() or raw.is_neg()):
             return indexed(raw, places)
         # torch would resolve all elements before it indexes, so the lazy bits come off first.
@@ -50,12 +48,8 @@ class Strided(Kind):
         if raw.dtype is not FLOAT4:
             return raw
         codes = raw.view(torch.uint8)
-        return _decode_float4(torch.stack((codes & 15, codes >> 4), -1).reshape(*codes.shape[:-1], -1))
-
-
-def _decode_float4(codes: torch.Tensor) -> torch.Tensor:
-    values = torch.tensor(FLOAT4_VALUES, dtype=torch.float32, device=codes.device)
-    return values[codes.to(torch.int64)]
+        pairs = torch.stack((codes & 15, codes >> 4), -1).reshape(*codes.shape[:-1], -1)
+        return torch.tensor(FLOAT4_VALUES, dtype=torch.float32, device=codes.device)[pairs.to(torch.int64)]
 
 
 class Sparse(Kind):
@@ -64,7 +58,6 @@ class Sparse(Kind):
     sentence = "Only some elements are stored; the array has them all."
     obstacle = Obstacle("of layout {layout}", "the layout is {layout}, so the values are laid out densely")
     indexed_by = ".to_dense()"
-    axis_cure = "pass tnp.to_numpy(t)"
 
     def holds(self, t: Any, bare: Any) -> bool:
         return True
@@ -176,10 +169,6 @@ class Quantized(Kind):
         few = torch_private.quantized_like(codes, raw, lambda part, dim: indexed(plain(part), [places[dim]]))
         return quietly(few.dequantize)
 
-    def is_read_by_rows(self, t: Any) -> bool:
-        """Return whether all codes have one scale; torch cannot slice other schemes."""
-        return "per_tensor" in self.detail(t)
-
     def dense(self, t: Any) -> torch.Tensor:
         return quietly(plain(t).dequantize)
 
@@ -190,7 +179,6 @@ class Zero(Kind):
     step = Step.COPY
     sentence = "Autograd's zero, which has no memory."
     obstacle = Obstacle("with no memory, a symbolic zero of autograd,", "a symbolic zero of autograd has no memory")
-    axis_cure = "pass tnp.to_numpy(t)"
 
     def holds(self, t: Any, bare: Any) -> bool:
         return bool(bare.layout == torch.strided) and torch_private.is_zero_tensor(t)

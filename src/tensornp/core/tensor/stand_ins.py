@@ -26,8 +26,6 @@ _NOBODYS = (sys.stdlib_module_names - {"__main__"}) | {"torch", "numpy"}
 """Packages whose classes cannot be registered."""
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, dict, list, tuple, str, bytes, int, float, bool, type(None)))
 """The most frequent classes, which are answered at once."""
-
-
 _NEW_MEMORY = Obstacle("of class {type_name}", "{type_name} computes its values, so they are new memory")
 
 
@@ -42,8 +40,6 @@ class StandIn(Kind):
         self.call = call
         self.access = access
         self.label = label or self.name
-        self.has_own = False
-        """Whether the values of an instance were found in its own memory so far."""
         self._values = values
         self._words = words
 
@@ -64,9 +60,7 @@ class StandIn(Kind):
         values, is_from_array = self._ask(t)
         kind = copy.copy(self)
         # Memory is new if two results that live at once have different addresses.
-        if _address(values) == _address(self._ask(t)[0]):
-            self.has_own = True
-        else:
+        if _address(values) != _address(self._ask(t)[0]):
             kind.obstacle = _NEW_MEMORY
         if is_from_array:
             kind.access = f"torch.from_numpy({self.access})"
@@ -100,7 +94,6 @@ def _address(values: torch.Tensor) -> object:
 
 
 _registered: WeakKeyDictionary[type, StandIn] = WeakKeyDictionary()
-_by_protocol: WeakKeyDictionary[type, StandIn] = WeakKeyDictionary()
 
 
 def register_kind(
@@ -110,7 +103,7 @@ def register_kind(
     label: str = "",
     detail: str | Callable[[Any], str] = "",
 ) -> None:
-    """Display, convert and find instances of a class as the tensor that `values` returns.
+    """Display and convert instances of a class as the tensor that `values` returns.
 
     Your own class can have a method ``__tensornp__`` instead, which returns that tensor.
 
@@ -135,7 +128,7 @@ def register_kind(
     - `values` is called whenever an instance is displayed, without gradients. It must be quick and change nothing.
     - If it returns the same memory each time, view and share are offered, otherwise copy alone.
     - If it raises, the card shows the error, and a conversion raises `UnsupportedTensorError`.
-    - A search calls it once a display has found that it returns the same memory each time.
+    - A search does not call it; it finds tensors in the attributes of an instance.
     - A second registration replaces the first one.
     """
     if values is None:
@@ -169,8 +162,7 @@ def stand_in_for(cls: type) -> StandIn | None:
         if base in _registered:
             return _registered[base]
         if PROTOCOL in vars(base):
-            call = StandIn(PROTOCOL, lambda obj: getattr(type(obj), PROTOCOL)(obj), f"t.{PROTOCOL}()")
-            return _by_protocol.setdefault(cls, call)
+            return StandIn(PROTOCOL, lambda obj: getattr(type(obj), PROTOCOL)(obj), f"t.{PROTOCOL}()")
     return None
 
 
@@ -183,15 +175,3 @@ def stood_for(obj: Any) -> torch.Tensor:
     if stand_in is None:
         raise UnsupportedTensorError(f"{type(obj).__name__} stands for a tensor no longer; register it again")
     return stand_in.inner(obj)
-
-
-def own_tensor_of(obj: Any) -> torch.Tensor | None:
-    """Return the tensor of `obj` for a search; None if it is computed, or was never displayed."""
-    stand_in = stand_in_of(obj)
-    if stand_in is None or not stand_in.has_own:
-        return None
-    try:
-        kind, values = stand_in.resolved(obj)
-    except UnsupportedTensorError:
-        return None
-    return values if kind.obstacle is None else None

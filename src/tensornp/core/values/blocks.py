@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.to_numpy import array_of_copy
+from tensornp.core.convert.to_numpy import numpy_of
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
-from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import FLOAT4, over_storage
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, num_stored
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, num_stored, place_of
 
 Array = np.ndarray[Any, Any]
 _GRAIN = 2**15
@@ -43,7 +42,7 @@ class Part:
     times: int = 1
     axis: int | None = None
     max_stored: int | None = None
-    by_rows: bool = False
+    block_numel: int = BLOCK_NUMEL
 
     @functools.cached_property
     def per_element(self) -> int:
@@ -56,11 +55,7 @@ class Part:
 
     def blocks(self, several: int = 1) -> Iterator[Block]:
         """Yield the blocks that cover all elements; each may be as large as `several`."""
-        if not self.by_rows or math.prod(self.shape) <= BLOCK_NUMEL:
-            return blocks_of(self.shape, several * BLOCK_NUMEL // self.per_element)
-        step, (size, *rest) = max(BLOCK_NUMEL // math.prod(self.shape[1:]), 1), self.shape
-        zeros = (0,) * len(rest)
-        return (Block((i, *zeros), (min(step, size - i), *rest)) for i in range(0, size, step))
+        return blocks_of(self.shape, several * self.block_numel // self.per_element)
 
 
 def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | None) -> tuple[list[int], Any, int]:
@@ -100,13 +95,13 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
             yield shared
         return
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
-    numbers = array_of_copy(buffer)
+    numbers = numpy_of(buffer)
     for block in blocks:
         values = raw[block.key]
         count = values.numel()
         if count > len(buffer):
             buffer = torch.empty(count, dtype=wide, device="cpu")
-            numbers = array_of_copy(buffer)
+            numbers = numpy_of(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
         yield float4_numbers(numbers[:count]) if packed else numbers[:count]
 
@@ -128,22 +123,6 @@ def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
         target[first * inner : first * inner + part.numel()].view(part.shape).copy_(part)
 
 
-def rows_part(tensor: Any, info: TensorInfo, axis: int | None) -> Part:
-    def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        for block in blocks:
-            rows = tensor
-            if block.shape != info.shape:
-                rows = quietly(tensor.narrow, 0, block.start[0], block.shape[0])
-            values = info.kind.dense(rows)
-            inside = block._replace(start=(0, *block.start[1:])[: values.dim()])
-            values = values[inside.key]
-            buffer = torch.empty(values.numel(), dtype=torch.float32, device="cpu")
-            _copy(buffer, values)
-            yield array_of_copy(buffer)
-
-    return Part(info.shape, "float32", read, axis=axis, by_rows=True)
-
-
 def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
     times = 1
     if not in_order:
@@ -162,25 +141,36 @@ def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
 
 def part_of_reader(
     read_flat: Callable[[int, int], Array], shape: tuple[int, ...], name: str, *, axis: int | None = None,
-    times: int = 1, max_stored: int | None = None,
+    max_stored: int | None = None,
 ) -> Part:  # fmt: skip
     """Return the part of stored elements; `read_flat` reads some of them from one on, or their bits."""
-    steps = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
         for block in blocks:
-            first = sum(i * step for i, step in zip(block.start, steps, strict=True))
-            found = _native(read_flat(first, math.prod(block.shape))).reshape(-1)
+            found = _native(read_flat(place_of(block.start, shape), math.prod(block.shape))).reshape(-1)
             yield numbers_of(found.view(stored_dtype(name)), name)
 
-    return Part(shape, name, read, times, axis, max_stored)
+    return Part(shape, name, read, 1, axis, max_stored)
 
 
-def masked_part(data: Part, mask: Part, *, is_shown: bool) -> Part:
+def part_of_boxes(
+    read_box: Callable[[Any], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, max_stored: int | None
+) -> Part:
+    """Return the part of stored elements; `read_box` returns those of some slices as a new tensor."""
+
+    def read(blocks: Iterable[Block]) -> Iterator[Array]:
+        for block in blocks:
+            yield from _read_tensor(read_box(block.key[1:]), [Block((0,) * len(shape), block.shape)])
+
+    # Each box may open the file again.
+    return Part(shape, name, read, 1, axis, max_stored, 8 * BLOCK_NUMEL)
+
+
+def masked_part(data: Part, shown: Part) -> Part:
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
         some = list(blocks)
-        for values, marks in zip(data.read(some), mask.read(some), strict=True):
-            yield np.ma.MaskedArray(values, marks == 0 if is_shown else marks != 0)
+        for values, marks in zip(data.read(some), shown.read(some), strict=True):
+            yield np.ma.MaskedArray(values, marks == 0)
 
     return Part(data.shape, data.dtype, read, axis=data.axis, max_stored=data.max_stored)
 
@@ -201,7 +191,7 @@ def numbers_of(elements: Array, name: str) -> Array:
     bits = quietly(torch.from_numpy, flat.view(f"i{flat.itemsize}" if flat.itemsize > 1 else "u1"))
     wide = torch.empty(flat.size, dtype=_WIDE[getattr(torch, name)], device="cpu")
     _copy(wide, bits.view(getattr(torch, name)))
-    return array_of_copy(wide).reshape(elements.shape)
+    return numpy_of(wide).reshape(elements.shape)
 
 
 def float4_numbers(codes: Array) -> Array:

@@ -19,7 +19,7 @@ from tensornp.core.values.compare.numbers import ranges_text
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stats.record import ALL
-from tensornp.errors import BadRequestError, NoDataError, NotReadError
+from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
 Index = tuple[int, ...]
@@ -150,20 +150,17 @@ def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | Non
 
 def _numbers(source: Source, what: str) -> Iterator[tuple[Array, Any]]:
     """Yield the numbers of each block, and which of them are shown."""
-    try:
-        for values in source.blocks():
-            flat = np.ma.getdata(values)
-            shown = ~np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else True
-            if flat.dtype.kind == "c":
-                flat = modulus_of(flat)
-            elif what == "absmax" and flat.dtype.kind == "i":
-                # The smallest integer has no opposite in its own dtype.
-                flat = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
-            elif what == "absmax":
-                flat = np.abs(flat)
-            yield flat, shown
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
+    for values in source.blocks():
+        flat = np.ma.getdata(values)
+        shown = ~np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else True
+        if flat.dtype.kind == "c":
+            flat = modulus_of(flat)
+        elif what == "absmax" and flat.dtype.kind == "i":
+            # The smallest integer has no opposite in its own dtype.
+            flat = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
+        elif what == "absmax":
+            flat = np.abs(flat)
+        yield flat, shown
 
 
 def _places(source: Source, what: str, value: Any) -> Iterator[Array]:

@@ -14,8 +14,7 @@ from tensornp.core.convert.plan import check_readable
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
-from tensornp.core.lowlevel.quiet import plain
-from tensornp.core.lowlevel.text import quoted, with_article
+from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import is_storage, tensor_of
@@ -30,9 +29,9 @@ from tensornp.core.values.blocks import (
     Part,
     masked_part,
     part_of_array,
+    part_of_boxes,
     part_of_reader,
     part_of_tensor,
-    rows_part,
 )
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
@@ -94,9 +93,12 @@ def source_of(
         return _of_array(obj, axis, in_order)
     if type(obj) is StoredValues:
         at = checked_axis(axis, obj.shape)
-        # Flat, as a contiguous tensor is read: the same blocks give the same bits.
-        shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
-        part = part_of_reader(obj.read_flat, shape, obj.dtype, axis=at, max_stored=obj.max_stored)
+        if obj.read_flat is None:
+            part = part_of_boxes(obj.read_box, obj.shape, obj.dtype, at, obj.max_stored)
+        else:
+            # Flat, as a contiguous tensor is read: the same blocks give the same bits.
+            shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
+            part = part_of_reader(obj.read_flat, shape, obj.dtype, axis=at, max_stored=obj.max_stored)
         return Source((part,), obj.dtype, obj.array_shape, axis=at)
     if stand_in_of(obj) is not None:
         return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
@@ -123,15 +125,14 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     is_masked = issubclass(type(array), np.ma.MaskedArray)
     part = part_of_array(plain_array, at, in_order=in_order or is_masked)
     if is_masked:
-        mask = part_of_array(np.ma.getmaskarray(array), at, in_order=True)
-        part = masked_part(part, mask, is_shown=False)
+        part = masked_part(part, part_of_array(~np.ma.getmaskarray(array), at, in_order=True))
     steps = tuple(step // max(dtype.itemsize, 1) for step in plain_array.strides)
     order = order_of(plain_array.shape, steps) if _is_flat(part) else None
     return Source((part,), dtype.name, plain_array.shape, is_masked=is_masked, axis=at, order=order)
 
 
 def _is_flat(part: Part) -> bool:
-    return len(part.shape) <= 1 and part.times == 1 and not part.by_rows
+    return len(part.shape) <= 1 and part.times == 1
 
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
@@ -140,14 +141,10 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         return _of_local(tensor, info, axis, in_order)
     if kind is PENDING:
         return source_of(kind.awaited(tensor), axis, in_order=in_order)
-    if axis is not None and kind.axis_cure:
-        raise BadRequestError(
-            f"{with_article(str(kind))} tensor has no statistics by axis; {kind.axis_cure}, or omit axis"
-        )
+    if axis is not None and (kind is SPARSE or kind.gives_several):
+        cure = "pass one of t.unbind()" if kind.gives_several else "pass tnp.to_numpy(t)"
+        raise BadRequestError(f"a {kind} tensor has no statistics by axis; {cure}, or omit axis")
     at = checked_axis(axis, info._array_shape)
-    if kind.is_read_by_rows(tensor):
-        part = rows_part(tensor if kind.has_other_meaning else plain(tensor), info, at)
-        return Source((part,), part.dtype, info._array_shape, axis=at, is_dequantized=True)
     stored, mask = kind.stored(tensor), kind.mask(tensor)
     num_zeros = info.numel - sum([part.numel() for part in stored])
     if num_zeros:
@@ -155,10 +152,11 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         stored.append(stored[0].new_zeros(1).expand(num_zeros))
     parts = [part_of_tensor(one, at, in_order=in_order or mask is not None) for one in stored]
     if mask is not None:
-        parts = [masked_part(parts[0], part_of_tensor(mask, at, in_order=True), is_shown=True)]
+        parts = [masked_part(parts[0], part_of_tensor(mask, at, in_order=True))]
     # Other parts make another tensor, also if there are none.
     shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
-    is_flat = info.stride is not None and all(map(_is_flat, parts))
+    # A class may store its values in another order than its own strides say.
+    strides = stored[0].stride() if info.stride is not None and all(map(_is_flat, parts)) else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
@@ -166,8 +164,8 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         is_masked=mask is not None,
         axis=at,
         nested_shapes=shapes,
-        order=order_of(info.shape, info.stride or ()) if is_flat else None,
-        is_dequantized=info._is_quantized,
+        order=order_of(info.shape, strides) if strides is not None else None,
+        is_dequantized=info._is_quantized or kind.has_other_meaning,
     )
 
 

@@ -144,15 +144,16 @@ class TensorMagics(Magics):
     ) -> Any:
         import torch
 
+        from tensornp.core.convert.budget import Budget
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import is_tensor
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.summary.card import looked_at
-        from tensornp.core.tensor.containers import is_container
+        from tensornp.core.tensor.containers import is_container, map_leaves
         from tensornp.core.tensor.dtypes import name_of
-        from tensornp.core.tensor.form import STORAGES, code_of_tensor, is_storage
+        from tensornp.core.tensor.form import code_of_tensor, is_storage
         from tensornp.core.tensor.info import inspect
-        from tensornp.core.tensor.map_leaves import map_leaves
+        from tensornp.core.tensor.stand_ins import is_tensor_like
         from tensornp.core.tensor.weight import is_weight
         from tensornp.render.layout.document import bundle
         from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
@@ -168,11 +169,13 @@ class TensorMagics(Magics):
             if is_tensor(leaf):
                 tensors.append(leaf)
 
-        map_leaves(note, value, leaf_type=(torch.Tensor, *STORAGES))
+        map_leaves(note, value, lambda one: is_tensor_like(one) or is_storage(one))
         if is_tensor(value):
             # With the operations that saved it for backward.
             seen = looked_at(value, inspect(value), self._ledger.surroundings_of)[0]
-            receipts, dtype = [plan_from(seen, **arguments)], name_of(seen.dtype)
+            limits = dict(arguments)
+            budget = Budget(limits.pop("max_nbytes"))
+            receipts, dtype = [plan_from(seen, budget, **limits)], name_of(seen.dtype)
         if not receipts and (is_container(value) or "explain" in options):
             raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
         if "explain" in options:

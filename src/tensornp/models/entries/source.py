@@ -162,7 +162,7 @@ class StoredSource(Source):
         return flat_from_boxes(tuple(self.shape[axis] for axis in order), read_box)
 
     def values(self) -> Any:
-        from tensornp.core.values.stored import StoredValues, flat_from_boxes
+        from tensornp.core.values.stored import StoredValues
 
         name = self.dtype_of_values
         is_in_order = self.order == tuple(range(len(self.shape)))
@@ -178,8 +178,8 @@ class StoredSource(Source):
 
         return StoredValues(
             self.shape, name, lambda box: tensor_of(native(self.read(box)), name),
-            flat if is_in_order else flat_from_boxes(self.shape, lambda box: native(self.read(box))),
-            is_sequential=not self.is_shared_out, reading=held_open if is_in_order else None,
+            flat if is_in_order else None, is_sequential=not self.is_shared_out,
+            reading=held_open if is_in_order else None,
         )  # fmt: skip
 
     def stats(self) -> TensorStats:

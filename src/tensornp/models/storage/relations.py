@@ -122,11 +122,7 @@ def _extent_of(entry: WeightEntry) -> Extent | None:
 def held_by(entry: WeightEntry) -> Any:
     """Return the tensor or array that an entry holds, None for files and made ones."""
     held = entry._source.held
-    if held is None or is_tensor(held) or is_array(held):
-        return held
-    from tensornp.core.tensor.stand_ins import own_tensor_of
-
-    return own_tensor_of(held)
+    return held if is_tensor(held) or is_array(held) else None
 
 
 def identity_of(entry: WeightEntry) -> object:

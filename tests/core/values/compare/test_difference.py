@@ -24,7 +24,7 @@ def difference(a: torch.Tensor, b: torch.Tensor) -> StoredValues:
     [("float32", "float32"), ("bfloat16", "float32"), ("int64", "int64"), ("int8", "bool"), ("complex64", "float32")],
 )
 def test_a_difference_has_the_numbers_of_numpy(kinds):
-    """In a box, in order, and in its statistics, for any layout."""
+    """In a box, and in its largest element, for any layout."""
     torch.manual_seed(0)
     a, b = (torch.randn(9, 7).mul(3).to(getattr(torch, kind)) for kind in kinds)
     b = b.t().contiguous().t()
@@ -32,9 +32,7 @@ def test_a_difference_has_the_numbers_of_numpy(kinds):
     expected = tnp.to_numpy(b).astype(wide) - tnp.to_numpy(a).astype(wide)
     with unchanged(a, b):
         found = difference(a, b)
-        flat = found.read_flat(10, 20)
         largest = tnp.locate(found, "absmax")
-    np.testing.assert_array_equal(flat, expected.reshape(-1)[10:30])
     np.testing.assert_array_equal(found.read_box((slice(2, 5), slice(1, 5))), expected[2:5, 1:5])
     assert largest.indices[0] == np.unravel_index(np.abs(expected).argmax(), expected.shape)
 

@@ -48,15 +48,13 @@ def test_threads_change_no_bit(dtype):
 
 @pytest.mark.slow
 def test_numpy_does_what_numba_cannot():
-    """Without numba, with one that computes wrongly, and with a damaged one, which is logged once."""
+    """Without numba, and with a damaged one, which is logged once."""
     program = """
 import logging, sys
 from tensornp.core.values.stats import fast
 how = sys.argv[1]
 if how == "missing":
     sys.modules["numba"] = None
-elif how == "wrong":
-    fast._walk = lambda *_: None
 elif how == "damaged":
     import types
     sys.modules["numba"] = types.ModuleType("numba")
@@ -64,7 +62,7 @@ elif how == "damaged":
 logging.basicConfig(format="%(message)s")
 print(fast.load(), fast.load())
 """
-    for how, said in [("missing", ""), ("wrong", "numba"), ("damaged", "numba"), ("off", "")]:
+    for how, said in [("missing", ""), ("damaged", "numba"), ("off", "")]:
         environment = {"NUMBA_DISABLE_JIT": "1"} if how == "off" else {}
         done = subprocess.run(
             [sys.executable, "-c", program, how], capture_output=True, text=True, check=True, timeout=120,

@@ -14,12 +14,11 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.aliases import Target
-from tensornp.core.values.compare.numbers import pairs_of
-from tensornp.core.values.compare.tally import PairTally
+from tensornp.core.values.compare.numbers import PairTally, pairs_of
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.record import ALL
 from tensornp.core.values.stored import StoredValues, described
-from tensornp.errors import NoDataError, NotReadError
+from tensornp.errors import NoDataError
 
 Index = tuple[int, ...]
 MAX_REPR = 200
@@ -161,18 +160,15 @@ def _compared(a: Any, b: Any) -> Comparison:
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=retyped)
     refuse_endless(first, "compare")
     refuse_endless(second, "compare")
-    try:
-        with np.errstate(all="ignore"):
-            tally = PairTally(*dtypes)
-            for pair in pairs_of(first, second):
-                tally.add(*pair)
-        if any(one.is_masked or one.is_dequantized for one in (first, second)):
-            # Codes and hidden elements were not compared.
-            tally.has_same_bits = False
-        if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
-            tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
+    with np.errstate(all="ignore"):
+        tally = PairTally(*dtypes)
+        for pair in pairs_of(first, second):
+            tally.add(*pair)
+    if any(one.is_masked or one.is_dequantized for one in (first, second)):
+        # Codes and hidden elements were not compared.
+        tally.has_same_bits = False
+    if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
+        tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     found = _told(tally, shapes, dtypes, first, second)
     is_in_memory = all(is_tensor(one) or is_array(one) for one in (a, b))
     if is_in_memory and Target(a).compare(b)[0] in ("same object", "same elements"):

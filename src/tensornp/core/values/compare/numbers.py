@@ -1,4 +1,4 @@
-"""Read two sources side by side, compare two blocks, and name the rows that differ."""
+"""Read two sources side by side, count the differences of their blocks, and name the rows that differ."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tensornp.core.tensor.dtypes import KNOWN, resolve
 from tensornp.core.values.sources import Source
 
 Array = np.ndarray[Any, Any]
 _STEP = 2**18
+_CHUNK_NUMEL = 2**16
+"""Elements that are compared at once: the system maps larger temporary arrays anew each time."""
 
 
 def pairs_of(a: Source, b: Source) -> Iterator[tuple[Array, Array]]:
@@ -43,12 +46,9 @@ def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
-    if a.dtype == b.dtype:
-        return a, b
+    """Return two blocks in one dtype; integers of 64 bits next to floats are rounded to float64."""
     common = np.result_type(a.dtype, b.dtype)
-    if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
-        common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
-    return a.astype(common), b.astype(common)
+    return a.astype(common, copy=False), b.astype(common, copy=False)
 
 
 def differing(old: Any, new: Any) -> Any:
@@ -77,13 +77,104 @@ def sizes_of_change(old: Any, new: Any) -> Any:
         return sizes if np.isfinite(sizes.max(initial=0)) else np.where(differing(old, new), sizes, 0)
 
 
-def plain_number(value: Any) -> Any:
-    number = value.item()
-    if isinstance(number, np.longdouble):
-        return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
-    if isinstance(number, np.clongdouble):
-        return complex(number)
-    return number
+class PairTally:
+    def __init__(self, first_dtype: str, second_dtype: str) -> None:
+        self._dtypes = first_dtype, second_dtype
+        is_one_dtype = first_dtype == second_dtype
+        self._squares = np.zeros(3)
+        self.largest: Any = 0
+        self.largest_at: int | None = None
+        self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
+        self.has_same_bits = is_one_dtype
+        self.is_cast_of_first = self.is_cast_of_second = not is_one_dtype
+        is_float = first_dtype.startswith(("float", "bfloat")) and first_dtype in KNOWN
+        is_float = is_float and KNOWN[first_dtype].values_per_element == 1
+        self.max_ulp: int | None = 0 if is_one_dtype and is_float else None
+        self.first: int | None = None
+        self.first_values: tuple[Any, Any] | None = None
+
+    def add(self, a: Array, b: Array) -> None:
+        for i in range(0, a.size, _CHUNK_NUMEL):
+            self._add(a[i : i + _CHUNK_NUMEL], b[i : i + _CHUNK_NUMEL])
+
+    def _add(self, a: Array, b: Array) -> None:
+        start, self.count = self.count, self.count + a.size
+        a, b = shown_alike(a, b)
+        if self.is_cast_of_first:
+            self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
+        if self.is_cast_of_second:
+            self.is_cast_of_second = _is_cast(b, self._dtypes[0], a)
+        a, b = of_one_kind(a, b)
+        if self.has_same_bits:
+            self.has_same_bits = np.array_equal(_bits(a), _bits(b))
+        x, y = _vector(a), _vector(b)
+        squares = [np.einsum("i,i", one, one) for one in (x, y)]
+        places = None
+        if not np.isfinite(squares[0] + squares[1]):
+            finite_a, finite_b = np.isfinite(a), np.isfinite(b)
+            places = np.flatnonzero(finite_a & finite_b)
+            self.only_first += int(np.count_nonzero(finite_a)) - len(places)
+            self.only_second += int(np.count_nonzero(finite_b)) - len(places)
+        differs = differing(a, b) if places is not None else a != b
+        self.num_changed += int(np.count_nonzero(differs))
+        if self.first is None and differs.any():
+            at = int(differs.argmax())
+            self.first, self.first_values = start + at, (a[at].item(), b[at].item())
+        if places is not None:
+            a, b = a[places], b[places]
+            x, y = _vector(a), _vector(b)
+            squares = [np.einsum("i,i", one, one) for one in (x, y)]
+        self.finite += a.size
+        if not a.size:
+            return
+        sizes = sizes_of_change(a, b)
+        d = _vector(sizes)
+        squares.append(np.einsum("i,i", d, d))
+        self._squares += squares
+        at = int(sizes.argmax())
+        if sizes[at]:
+            size = sizes[at].item()
+            if size > self.largest:
+                self.largest, self.largest_at = size, start + (at if places is None else int(places[at]))
+            if self.max_ulp is not None:
+                self.max_ulp = max(self.max_ulp, _most_ulps(a, b, self._dtypes[0]))
+
+    def norms(self) -> tuple[float, float, float]:
+        first, second, difference = np.sqrt(self._squares).tolist()
+        return first, second, difference
+
+
+def _bits(values: Array) -> Array:
+    return np.ascontiguousarray(values).view(f"u{min(values.itemsize, 8)}")
+
+
+def _vector(values: Array) -> Array:
+    if values.dtype.kind == "c":
+        return np.ascontiguousarray(values, np.complex128).view(np.float64)
+    return values.astype(np.float64, copy=False)
+
+
+def _is_cast(source: Array, name: str, target: Array) -> bool:
+    facts = KNOWN.get(name)
+    if facts is None or facts.values_per_element > 1 or name == "complex32":
+        return False
+    cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
+    return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
+
+
+def _most_ulps(a: Array, b: Array, name: str) -> int:
+    """Return the largest distance of two blocks, in representable numbers of the dtype `name`."""
+    dtype = resolve(name)
+    if name == "float8_e8m0fnu":
+        # Powers of two without a sign.
+        exponents = [np.frexp(values)[1] for values in (a, b)]
+        return int(np.abs(exponents[0] - exponents[1]).max(initial=0))
+    kind = np.dtype(f"i{dtype.itemsize}")
+    bits = [np.ascontiguousarray(values, dtype).view(kind) for values in (a, b)]
+    # The place of each float among all of its dtype, in order; both zeros are 0.
+    first, second = (np.where(one < 0, np.iinfo(kind).min - one.astype(np.int64), one) for one in bits)
+    # A difference that does not fit 64 bits fits the unsigned ones.
+    return int(np.where(first > second, first - second, second - first).view(np.uint64).max(initial=0))
 
 
 class Difference(NamedTuple):
@@ -136,12 +227,8 @@ def rows_and_delta(old: Any, new: Any) -> Difference:
 
 def ranges_text(changed: Any, max_ranges: int = 6) -> str:
     """Return the indices of a mask as ranges: "0, 3–5 and 12 more"."""
-    texts: list[str] = []
-    left, at = np.count_nonzero(changed), 0
-    while left and len(texts) < max_ranges:
-        # Both stop at the first hit.
-        first = at + int(changed[at:].argmax())
-        at = first + (int(changed[first:].argmin()) or len(changed) - first)
-        texts.append(f"{first}" if at == first + 1 else f"{first}–{at - 1}")
-        left -= at - first
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], changed, [False]))))
+    ranges = [(first, end - 1) for first, end in edges[: 2 * max_ranges].reshape(-1, 2).tolist()]
+    texts = [f"{first}" if first == last else f"{first}–{last}" for first, last in ranges]
+    left = int(np.count_nonzero(changed)) - sum(last + 1 - first for first, last in ranges)
     return ", ".join(texts) + (f" and {left:,} more" if left else "")

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.convert.plan import decide
+from tensornp.core.convert.plan import check_readable
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor import dtypes
-from tensornp.core.tensor.form import Places
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.brightness import Asked, brightened, total_words
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, grid_of, layout_of
-from tensornp.core.values.shown.preview import gathered, what_it_stands_for
+from tensornp.core.values.shown.preview import gathered
+from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stored import StoredValues, described
-from tensornp.errors import BadRequestError, NoDataError, NotATensorError, NotReadError, TensornpError, TooLargeError
+from tensornp.errors import BadRequestError, NotATensorError, TensornpError, TooLargeError
 
 MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 """Pictures and pixels that are converted at full size."""
@@ -97,48 +97,27 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
 
 
 def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_all: bool) -> tuple[ImageLayout, Any]:
-    is_tensor = is_tensor_like(obj) or type(obj) is StoredValues
-    if not is_tensor and not is_array(obj):
+    if not (is_tensor_like(obj) or is_array(obj) or type(obj) is StoredValues):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
-    if is_tensor:
-        shape, dtype, read = _tensor_reading(obj)
-    else:
-        plain_array = np.ndarray.view(obj, np.ndarray)
-        shape, dtype = plain_array.shape, plain_array.dtype
-
-        def read(places: Places) -> Any:
-            return plain_array[np.ix_(*places)]
-
-    if dtype.kind not in "biuf" and dtype.name not in dtypes.EXTENSIONS:
-        cure = "pass its abs(), real or imag" if dtype.kind == "c" else "pass bools, integers or floats"
-        name = described(obj).dtype if is_tensor else dtype
-        raise BadRequestError(f"{name} values are no brightness; {cure}")
-    laid_out = layout_of(shape, layout, max_tiles, max_pixels)
+    if is_array(obj) and obj.dtype.kind not in "biuf" and obj.dtype.name not in dtypes.EXTENSIONS:
+        raise BadRequestError(_NO_BRIGHTNESS.format(obj.dtype))
+    subject = subject_of(obj)
+    if subject.num_parts:
+        raise BadRequestError("a nested tensor is several arrays; pass t.unbind(), or one of these")
+    if subject.shard is not None:
+        check_readable(inspect(obj))
+    if subject.plan.dtype.kind == "c":
+        raise BadRequestError(_NO_BRIGHTNESS.format(described(obj).dtype))
+    laid_out = layout_of(subject.shape, layout, max_tiles, max_pixels)
     if has_all and not laid_out.is_whole:
         raise TooLargeError(
             f"at most {MAX_PICTURES:,} pictures of {MAX_ALL_PIXELS:,} pixels in all are converted; pass fewer"
         )
-    shown = read(laid_out.places)
-    if issubclass(type(obj), np.ma.MaskedArray):
-        shown = np.ma.MaskedArray(shown, np.ma.getmaskarray(obj)[np.ix_(*laid_out.places)])
+    shown = gathered(subject.tensor, subject.info, subject.plan, laid_out.places)
     inner = [letter for letter in laid_out.name if letter not in laid_out.outer and letter not in "HW"]
     shown = shown.transpose([laid_out.name.index(letter) for letter in (*laid_out.outer, "H", "W", *inner)])
     *outer, height, width, channels = shown.shape if inner else (*shown.shape, 1)
     return laid_out, shown.reshape(math.prod(outer), height, width, channels)
 
 
-def _tensor_reading(tensor: Any) -> tuple[tuple[int, ...], np.dtype[Any], Any]:
-    info = tensor.info if type(tensor) is StoredValues else inspect(tensor)
-    plan = decide(info)
-    if info.kind.gives_several:
-        raise BadRequestError("a nested tensor is several arrays; pass t.unbind(), or one of these")
-
-    def read(places: Places) -> Any:
-        try:
-            if type(tensor) is StoredValues:
-                return gathered(tensor, info, plan, places)
-            return gathered(*what_it_stands_for(tensor, info), plan, places)
-        except NotReadError as reason:
-            raise NoDataError(str(reason)) from None
-
-    return info._array_shape, plan.dtype, read
+_NO_BRIGHTNESS = "{} values are no brightness; pass real numbers, such as abs(), real or imag of complex ones"

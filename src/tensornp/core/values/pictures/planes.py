@@ -20,7 +20,7 @@ from tensornp.core.values.shown.window import Window
 from tensornp.core.values.shown.window_values import Subject, elements_in, subject_of
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
-from tensornp.core.values.stored import Box, StoredValues, flat_from_boxes
+from tensornp.core.values.stored import Box, StoredValues
 from tensornp.errors import BadRequestError, NoDataError
 
 MAX_TILED_NUMEL = 2**10
@@ -71,13 +71,8 @@ def difference_of(first: Subject, second: Subject) -> StoredValues:
         a, b = a.astype(wide), b.astype(wide)
         return np.where(differing(a, b), b - a, 0).astype(dtype)
 
-    return StoredValues(
-        first.shape,
-        np.dtype(dtype).name,
-        lambda box: torch.from_numpy(read(box)),
-        flat_from_boxes(first.shape, read),
-        where="difference",
-    )
+    name = np.dtype(dtype).name
+    return StoredValues(first.shape, name, lambda box: torch.from_numpy(read(box)), where="difference")
 
 
 def _planes_of(subject: Subject, index: tuple[int, ...] | int | None) -> PlaneMap | None:

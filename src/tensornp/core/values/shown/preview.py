@@ -99,7 +99,9 @@ def _preview(
         return Preview(_repr(np.ma.MaskedArray(empty, empty.astype(bool)) if info.kind.is_masked else empty, own))
     options = np.get_printoptions()
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
-    edgeitems = _affordable(shape, asked, max_elements)
+    edgeitems = asked
+    while edgeitems != 1 and _count_read(shape, edgeitems) > max_elements:
+        edgeitems = max(min(edgeitems or max_elements, max_elements) // 2, 1)
     note = ""
     # In many dimensions, the one that stands for each ellipsis counts.
     if len(shape) > _FEW_DIMS and _count_read(shape, edgeitems, 1) > 10 * max_elements:
@@ -183,15 +185,6 @@ def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list
         text, _ = printed_without_formatter(show)
     texts = iter(text[1:-1].split(_SEPARATOR))
     return ["--" if is_hidden else next(texts).strip() for is_hidden in np.ma.getmaskarray(array)]
-
-
-def _affordable(shape: tuple[int, ...], edgeitems: int | None, max_elements: int) -> int | None:
-    if _count_read(shape, edgeitems) <= max_elements:
-        return edgeitems
-    edgeitems = max_elements if edgeitems is None else min(edgeitems, max_elements)
-    while edgeitems > 1 and _count_read(shape, edgeitems) > max_elements:
-        edgeitems //= 2
-    return max(1, edgeitems)
 
 
 def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0) -> int:

@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.digest import digest_of
+from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
 from tensornp.core.tensor.weight import values_of
@@ -24,11 +24,11 @@ from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
-from tensornp.core.values.stats.distribution import Counter
+from tensornp.core.values.stats.distribution import MAX_KEPT, NUM_CODES, add_codes, distribution_of, of_codes
 from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
 from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, NoDataError, NotReadError
+from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
 _PARALLEL_NUMEL = 2**22
@@ -97,10 +97,7 @@ def scan(
     source = source_of(obj, axis, info=info, caller=caller)
     if type(obj) is StoredValues and obj.is_sequential:
         num_threads = 1
-    try:
-        return scan_source(source, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
-    except NotReadError as reason:
-        raise NoDataError(f"the values cannot be read: {reason}") from None
+    return scan_source(source, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
 
 
 def scan_source(
@@ -163,9 +160,10 @@ class Tasks:
     @np.errstate(all="ignore")
     def tally(self, task: tuple[Part, list[Block]]) -> Tally:
         (part, blocks), found = task, list[TensorStats]()
+        numel = sum([math.prod(block.shape) for block in blocks]) * part.per_element
+        squares, digests, kept, is_exact = [np.zeros(along.size) for along in self._layout], [], [np.empty(0)], True
         one_in = min(self._one_in, part.numel)
-        counter = Counter(self._kernels.add_codes if self._kernels is not None else None)
-        squares, digests, sampled = [np.zeros(along.size) for along in self._layout], [], []
+        codes = np.zeros(NUM_CODES, np.int64) if one_in == 1 and numel > MAX_KEPT else None
         for block, read in zip(blocks, part.read(blocks), strict=True):
             numbers = read.compressed() if hasattr(read, "compressed") else read
             if self._in_depth:
@@ -180,17 +178,20 @@ class Tasks:
             found.append(new)
             if self._has_distribution:
                 finite = numbers if new.finite == numbers.size else numbers[np.isfinite(numbers)]
-                if one_in == 1:
-                    counter.add(finite)
+                if codes is None:
+                    kept.append(finite[::one_in].astype(np.float64))
+                elif self._kernels is not None and finite.dtype == np.float32:
+                    is_exact &= not self._kernels.add_codes(finite.view(np.uint32), codes)
                 else:
-                    sampled.append(finite[::one_in].copy())
-        if sampled:
-            counter.add(np.concatenate(sampled))
-        numel = sum([math.prod(block.shape) for block in blocks]) * part.times * part.per_element
-        distribution = counter.finish(factor=part.times, one_in=one_in) if self._has_distribution else None
-        stats = replace(sum_of(found), distribution=distribution)
-        stats = times(stats, part.times) if part.times > 1 else stats
-        return Tally(stats, numel, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
+                    is_exact &= add_codes(codes, finite)
+        stats = sum_of(found) if part.times == 1 else times(sum_of(found), part.times)
+        if self._has_distribution and codes is None:
+            numbers = np.concatenate(kept)
+            made = distribution_of(numbers, np.full(numbers.size, part.times), one_in=one_in)
+            stats = replace(stats, distribution=made)
+        elif self._has_distribution and codes is not None:
+            stats = replace(stats, distribution=of_codes(codes * part.times, is_exact=is_exact, one_in=one_in))
+        return Tally(stats, numel * part.times, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
 
     def _figures_of(self, numbers: Array) -> TensorStats:
         if self._kernels is not None and numbers.dtype == np.float32 and numbers.size:
@@ -219,7 +220,8 @@ class Tasks:
         found = sum_of(tally.stats for tally in known)
         if not known:
             part = TensorStats(0) if source.dtype.startswith("complex") else None
-            distribution = Counter().finish(one_in=self._one_in) if self._has_distribution else None
+            nothing = np.empty(0), np.empty(0, np.int64)
+            distribution = distribution_of(*nothing, one_in=self._one_in) if self._has_distribution else None
             found = replace(found, distribution=distribution, real=part, imag=part)
         if not is_whole:
             scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"

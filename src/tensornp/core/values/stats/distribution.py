@@ -7,8 +7,8 @@ need no range beforehand, and their counts add up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -49,23 +49,16 @@ class Histogram:
 
     def cells(self, num_cells: int) -> Array:
         """Return the mean number of elements in equal intervals between the outer edges."""
-        if self.edges[0] == self.edges[-1]:
+        low, high = self.edges[[0, -1]].tolist()
+        if low == high:
             return np.full(num_cells, self.counts.sum() / num_cells)
-        _, edges = scaled(self.edges)
-        shares = (edges - edges[0]) / (edges[-1] - edges[0])
-        below = np.interp(
-            np.arange(num_cells + 1),
-            np.round(shares * num_cells, _DECIMALS),
-            np.concatenate(([0.0], np.cumsum(self.counts))),
-        )
+        # Halves, if the range is larger than any float.
+        unit = 1.0 if math.isfinite(high - low) else 0.5
+        shares = np.round((self.edges * unit - low * unit) / (high * unit - low * unit) * num_cells, _DECIMALS)
+        below = np.interp(np.arange(num_cells + 1), shares, np.concatenate(([0.0], np.cumsum(self.counts))))
         # If edges meet, everything between them is on the inner side.
         below[0], below[-1] = 0, self.counts.sum()
         return np.diff(below)
-
-
-def scaled(numbers: Array) -> tuple[int, Array]:
-    exponent = 1 + math.frexp(float(np.abs(numbers).max()))[1]
-    return exponent, np.ldexp(numbers, -exponent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +71,10 @@ class Distribution:
     one_in: int = 1
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Distribution):
-            return NotImplemented
-        is_alike = (self.is_exact, self.one_in) == (other.is_exact, other.one_in)
-        return is_alike and np.array_equal(self.numbers, other.numbers) and np.array_equal(self.counts, other.counts)
+        names = [one.name for one in fields(self)]
+        return isinstance(other, Distribution) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
+        )
 
     __hash__ = None  # type: ignore[assignment]  # arrays can be changed
 
@@ -129,8 +122,9 @@ class Distribution:
         lows, highs = self._ends()
         if low == high or not len(lows):
             return Histogram(np.array([self.num_seen]), np.array([low, high]), self.scope)
-        steps, (exponent, (first, last)) = np.arange(1, num_bins), scaled(np.array([low, high]))
-        wanted = np.ldexp(first / num_bins * steps[::-1] + last / num_bins * steps, exponent)
+        # The difference of the ends may be larger than any float.
+        steps = np.arange(1, num_bins)
+        wanted = low * (steps[::-1] / num_bins) + high * (steps / num_bins)
         at = np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
         is_inside = (lows[at] < wanted) & (wanted <= highs[at])
         # With `return_index`, `unique` does not import masked arrays: a tenth of the first card.
@@ -155,12 +149,12 @@ def distribution_of(numbers: Array, counts: Array, *, is_exact: bool = True, one
         numbers, at = np.unique(numbers + 0.0, return_inverse=True)
         return Distribution(numbers, np.bincount(at, counts, len(numbers)).astype(np.int64), one_in=one_in)
     totals = np.zeros(NUM_CODES, np.int64)
-    bits, are_codes = _bits(numbers)
+    bits, are_codes = bits_of(numbers)
     np.add.at(totals, bits >> 16, counts)
     return of_codes(totals, is_exact=is_exact and are_codes, one_in=one_in)
 
 
-def _bits(numbers: Array) -> tuple[Array, bool]:
+def bits_of(numbers: Array) -> tuple[Array, bool]:
     """Return the bits of finite numbers as float32, and whether their codes tell them exactly."""
     # Integers go through float64, as those that are kept do.
     wide = numbers if numbers.dtype == np.float32 else numbers.astype(np.float64, copy=False)
@@ -172,38 +166,12 @@ def _bits(numbers: Array) -> tuple[Array, bool]:
     return bits, bool(is_exact) and (single is wide or bool((single == wide).all()))
 
 
-class Counter:
-    """Counts blocks of numbers; keeps the numbers while they are few."""
-
-    def __init__(self, count: Callable[[Array, Array], int] | None = None) -> None:
-        self._count = count
-        self._kept: list[Array] = []
-        self._num_kept = 0
-        self._counts: Array | None = None
-        self._is_exact = True
-
-    def add(self, numbers: Array) -> None:
-        if self._counts is None:
-            self._num_kept += numbers.size
-            if self._num_kept <= MAX_KEPT:
-                self._kept.append(numbers.astype(np.float64))
-                return
-            self._counts = np.zeros(NUM_CODES, np.int64)
-            for kept in self._kept:
-                self.add(kept)
-        if self._count is not None and numbers.dtype == np.float32:
-            self._is_exact &= not self._count(numbers.view(np.uint32), self._counts)
-            return
-        bits, is_exact = _bits(numbers)
-        self._is_exact &= is_exact
-        # NumPy casts uint32 to its own index type six times as slowly.
-        self._counts += np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
-
-    def finish(self, *, factor: int = 1, one_in: int = 1) -> Distribution:
-        if self._counts is not None:
-            return of_codes(self._counts * factor, is_exact=self._is_exact, one_in=one_in)
-        numbers = np.concatenate([np.empty(0), *self._kept])
-        return distribution_of(numbers, np.full(numbers.size, factor), one_in=one_in)
+def add_codes(counts: Array, numbers: Array) -> bool:
+    """Count finite numbers by their codes; return whether these tell them exactly."""
+    bits, is_exact = bits_of(numbers)
+    # NumPy casts uint32 to its own index type six times as slowly.
+    counts += np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
+    return is_exact
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
