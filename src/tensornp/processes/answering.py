@@ -138,7 +138,7 @@ def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]
 
 @outside_modes
 def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) -> bytes | None:
-    """Return a digest of the bits here, or of samples; empty if they cannot be read, None if there are none yet."""
+    """Return a digest of the bits or of samples; empty if unreadable, None for no bits."""
     tensor = entry.tensor
     if entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
         return None

@@ -69,7 +69,7 @@ class OnRanks:
 
 
 class _Row(NamedTuple):
-    """The answer of one rank on one weight; complex numbers have three figures, two of them for their parts."""
+    """The answer of one rank on one weight; a complex one has figures of its parts too."""
 
     facts: Facts
     box: Any

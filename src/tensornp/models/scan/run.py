@@ -66,7 +66,7 @@ def scan_entries(
 
 
 def _told(progress: Progress | None, total: int) -> Callable[[float], None]:
-    """Return a function of bytes that were read, which tells `progress` now and then how far a scan has come."""
+    """Return a function that adds read bytes, and tells `progress` now and then."""
     done = last = 0.0
 
     def add(nbytes: float) -> None:
