@@ -66,8 +66,8 @@ def answers_of(number: int) -> dict[str, Any]:
             local, mesh, placements, run_check=False, shape=whole.shape, stride=whole.stride()
         )
     __main__.state = state  # type: ignore[attr-defined]
-    asked: list[tuple[Any, ...]] = [("listing", "state"), ("digests", "state", 2**26)]
-    asked += [("part", "state", name) for name in state]
+    asked: list[tuple[Any, ...]] = [("state",), ("state", "", 2**26)]
+    asked += [("state", name, 2**36) for name in state]
     with rank.alone():
         return {str(one): answer(tnp.__version__, *one) for one in asked}
 

@@ -320,14 +320,12 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     assert "the tensor on rank 2 is not that of the others" in found._repr_html_()
 
 
-def shard(answer, first, layout="S(0) on 4", rank=None):
+def shard(answer, first, layout="S(0) on 4"):
     """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
-    version, _, num, said, found = answer()
-    if isinstance(found, tuple) and len(found) == 5 and isinstance(found[0], tuple):
-        (kind, _, dtype, _, *rest), _, figures, *others = found
-        rest[-2] = layout
-        found = ((kind, (16, 8), dtype, 512, *rest), ((first, 0), (4, 8)), figures, *others)
-    return version, rank, num, said, found
+    *head, (((name, (kind, _, dtype, _, *rest), _, *others),), *sizes) = answer()
+    rest[-2] = layout
+    row = (name, (kind, (16, 8), dtype, 512, *rest), ((first, 0), (4, 8)), *others)
+    return *head, ((row,), *sizes)
 
 
 def sharded(monkeypatch, num_replicas=1):

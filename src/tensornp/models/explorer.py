@@ -136,16 +136,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         metadata = dict(self.metadata) if isinstance(self.metadata, dict) else self.metadata
         above = {name for one in entries for name in names_above(one.name)}
         classes = {name: text for name, text in self.classes.items() if name in above}
-        own = {"metadata": metadata, "problems": (), "classes": classes}
-        return self._copy(entries, f"{self.source}, {shown_name(said)}", **own)
-
-    def _copy(self, entries: Iterable[WeightEntry], source: str, **facts: Any) -> WeightsExplorer:
-        own = {"metadata": self.metadata, "problems": self.problems, "classes": self.classes, **facts}
-        return WeightsExplorer(entries, source, is_of_module=self.is_of_module, **own)
-
-    def without_code(self) -> WeightsExplorer:
-        """Return an explorer of the same weights without expressions."""
-        return self._copy((one._with_(code="") for one in self._entries.values()), self.source)
+        source = f"{self.source}, {shown_name(said)}"
+        return WeightsExplorer(entries, source, metadata=metadata, is_of_module=self.is_of_module, classes=classes)
 
     @property
     def num_weights(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -38,9 +38,8 @@ class Alarming(NamedTuple):
         return ", ".join(one.text for one in self.alarms)
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleView:
-    """The weights of an object, as its display shows them; `text` is torch's own."""
+class ModuleView(NamedTuple):
+    """Weights as their display shows them: non-finite values, how many floats were read, and torch's own text."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, Alarming]
@@ -56,21 +55,23 @@ def module_view(
 
     Only the `repr` of modules and optimizers runs code of the user.
     """
-    view = _looked_at(obj, options, expression, names)
+    # A module's weights need no other names.
+    explorer = weights(obj, expression=expression, namespace={} if is_module(obj) else names)
+    alarms, num_read, num_floats = _alarms_in(explorer, StatsBudget(options.stats_nbytes))
+    text = ""
     if not isinstance(obj, (torch.nn.Module, torch.optim.Optimizer)):
-        return view
+        return ModuleView(explorer, alarms, num_read, num_floats, text)
     try:
         # Its class may return a string of a class of its own.
-        return replace(view, text=str.__str__(repr(obj)))
+        text = str.__str__(repr(obj))
     except Exception:
-        return view
+        text = ""
+    return ModuleView(explorer, alarms, num_read, num_floats, text)
 
 
 @outside_modes
-def _looked_at(obj: Any, options: DisplayOptions, expression: str, names: Mapping[str, Any]) -> ModuleView:
-    # A module's weights need no other names.
-    explorer = weights(obj, expression=expression, namespace={} if is_module(obj) else names)
-    budget = StatsBudget(options.stats_nbytes)
+def _alarms_in(explorer: WeightsExplorer, budget: StatsBudget) -> tuple[dict[str, Alarming], int, int]:
+    """Return non-finite values by name, and the numbers of floats that were read and of all."""
     alarms: dict[str, Alarming] = {}
     num_read = num_floats = 0
     for name, entry in explorer.items():
@@ -82,14 +83,13 @@ def _looked_at(obj: Any, options: DisplayOptions, expression: str, names: Mappin
         if stats is not None and (found := alarms_of(stats)):
             findings = tuple(one for one in findings_of(entry, stats) if one.rank < ALARM_RANK)
             alarms[name] = Alarming(findings, tuple(found))
-    return ModuleView(explorer, alarms, num_read, num_floats, "")
+    return alarms, num_read, num_floats
 
 
 _MAX_ELEMENTS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySummary:
+class EntrySummary(NamedTuple):
     """A weight as a card shows it; `refusal` says why no value is shown."""
 
     entry: WeightEntry
@@ -112,12 +112,11 @@ def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
 
 def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:
     """Return the summary of a weight; never raises."""
-    if not entry._can_be_read:
-        return EntrySummary(entry, Preview(""), f"no values: {entry.problem}")
-    try:
-        return EntrySummary(entry, preview_of(entry, options.printoptions))
-    except TensornpError as error:
-        return EntrySummary(entry, Preview(""), str(error))
-    except Exception as error:
-        # Looking never fails: the facts are there all the same.
-        return EntrySummary(entry, Preview(""), error_text(error))
+    why = f"no values: {entry.problem}"
+    if entry._can_be_read:
+        try:
+            return EntrySummary(entry, preview_of(entry, options.printoptions))
+        except Exception as error:
+            # Looking never fails: the facts are there all the same.
+            why = str(error) if isinstance(error, TensornpError) else error_text(error)
+    return EntrySummary(entry, Preview(""), why)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.namespace.caller import name_of, names_of_caller
+from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError
 from tensornp.models.explorer import WeightsExplorer
 
@@ -77,8 +77,7 @@ def weights(
         raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
     from tensornp.models.live.container import explorer_of
 
-    explorer = explorer_of(obj, expression, model, namespace)
-    return explorer if expression or name_of(obj, namespace) else explorer.without_code()
+    return explorer_of(obj, expression, model, namespace)
 
 
 def is_path(obj: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import tensornp
@@ -28,11 +28,8 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
 
-_MAX_NBYTES = 2**36
-"""Bytes that are hashed as a whole: only what is expanded has more."""
 
-
-def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
+def answer(version: str, *question: Any) -> tuple[Any, ...]:
     """Return version, rank, number of ranks, reason of no answer, and answer; never raises.
 
     A process imports it by its name and calls it. A client of another version learns that alone.
@@ -41,7 +38,7 @@ def answer(version: str, question: str, *details: Any) -> tuple[Any, ...]:
     try:
         if version == tensornp.__version__:
             rank, num_ranks = _place()
-            found = _QUESTIONS[question](*details)
+            found = _listed(*question)
     except TensornpError as error:
         said = str(error) if str(error).startswith("has ") else f"says: {error}"
     except Exception as error:
@@ -93,6 +90,28 @@ def _layout_of(tensor: Any) -> str:
     return f"{', '.join(map(str, spread.placements))} on {over}"
 
 
+def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:
+    """Return a row for each weight, or for one with figures; and the elements and bytes here, each once.
+
+    A row has the name, the facts, the box of the part here, a digest if `max_nbytes` is given, figures, and places.
+    """
+    held = _held(expression)
+    if name and name not in held:
+        cure = f"has {counted(len(held), 'weight')} in {shown_name(name)}; .weights(...) lists them"
+        raise NoSuchWeightError(cure if name == expression else f"has no {shown_name(name)}{closest(name, held)}")
+    rows = []
+    for key in [name] if name else held:
+        entry = held[key]
+        if not entry._is_nothing:
+            shard = _shard_of(entry)
+            box = () if shard is None else (shard.offsets, shard.shape) if shard.offsets is not None else None
+            digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
+            rows.append((key, _facts_of(entry), box, digest, *(_figures_of(entry, shard) if name else ((), ()))))
+    again = not_counted(list(held.values()))
+    each = [entry for key, entry in held.items() if key not in again]
+    return tuple(rows), sum(entry._num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
+
+
 def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
     return (
         entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
@@ -100,26 +119,10 @@ def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _listing(expression: str) -> tuple[Any, ...]:
-    """Return name and facts of each weight, and the elements and bytes here, each once."""
-    held = _held(expression)
-    rows = tuple((name, *_facts_of(entry)) for name, entry in held.items() if not entry._is_nothing)
-    again = not_counted(list(held.values()))
-    each = [entry for name, entry in held.items() if name not in again]
-    return rows, sum(entry._num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
-
-
-def _part(expression: str, name: str) -> tuple[Any, ...]:
-    """Return facts, box, figures, digest, and places of NaN and infinities of one weight."""
-    held = _held(expression)
-    if name not in held:
-        is_whole = name == expression
-        cure = f"has {counted(len(held), 'weight')} in {shown_name(name)}; .weights(...) lists them"
-        raise NoSuchWeightError(cure if is_whole else f"has no {shown_name(name)}{closest(name, held)}")
-    entry = held[name]
-    shard = _shard_of(entry)
+def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]:
+    """Return the statistics of the part here, and the places of NaN and infinities; none for no part."""
     if shard is not None and (shard.coordinate is None or 0 in shard.shape):
-        return _facts_of(entry), (), (), b"", ()
+        return (), ()
     if entry._packed is not None or (shard is not None and shard.pending):
         # Codes and summands have no figures, and this error says why.
         entry.stats()
@@ -129,21 +132,17 @@ def _part(expression: str, name: str) -> tuple[Any, ...]:
     figures = tuple(tuple(getattr(one, figure) for figure in FIGURES) for one in parts)
     wanted = [what for what, num in (("nan", found.nan), ("inf", found.num_infinite)) if num]
     places = [(what, locate(values, what)) for what in wanted]
-    told = tuple((what, at.count, at.indices) for what, at in places)
-    return _facts_of(entry), _box_of(shard), figures, _digest_of(entry, shard, _MAX_NBYTES), told
-
-
-def _box_of(shard: ShardFacts | None) -> tuple[Any, ...] | None:
-    """Return first index and shape of the part here; () if not spread, None if not known."""
-    if shard is None:
-        return ()
-    return (shard.offsets, shard.shape) if shard.offsets is not None else None
+    return figures, tuple((what, at.count, at.indices) for what, at in places)
 
 
 @outside_modes
-def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) -> bytes:
-    """Return a digest of the bits here, or of samples; empty for quantized and unreadable ones."""
+def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) -> bytes | None:
+    """Return a digest of the bits or of samples; empty if unreadable, None for no bits."""
     tensor = entry.tensor
+    if entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
+        return None
+    if 0 in (shard.shape if shard is not None else entry.shape or ()):
+        return b"empty"
     if tensor is None or (is_of_torch(tensor) and tensor.is_quantized):
         return b""
     if is_array(tensor):
@@ -151,19 +150,3 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
     else:
         found = fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes)
     return b"" if found is None else digest_of(repr((found.one_in, found.blocks)).encode())
-
-
-def _digests(expression: str, max_nbytes: int) -> tuple[Any, ...]:
-    """Return name, layout, box, form and digest of each weight with values here."""
-    rows = []
-    for name, entry in _held(expression).items():
-        shard = _shard_of(entry)
-        if entry._is_nothing or entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
-            continue
-        is_empty = 0 in (shard.shape if shard is not None else entry.shape or ())
-        digest = b"empty" if is_empty else _digest_of(entry, shard, max_nbytes)
-        rows.append((name, _layout_of(entry.tensor), _box_of(shard), f"{entry.dtype} of shape {entry.shape}", digest))
-    return tuple(rows)
-
-
-_QUESTIONS: dict[str, Callable[..., Any]] = {"listing": _listing, "part": _part, "digests": _digests}

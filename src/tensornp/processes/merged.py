@@ -68,6 +68,24 @@ class OnRanks:
         return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
 
 
+class _Row(NamedTuple):
+    """The answer of one rank on one weight; a complex one has figures of its parts too."""
+
+    facts: Facts
+    box: Any
+    digest: bytes | None
+    figures: tuple[TensorStats, ...]
+    places: tuple[Any, ...]
+
+
+def _rows_of(answers: Answers) -> Iterator[tuple[Any, str, _Row]]:
+    """Yield each rank with each of its weights."""
+    for rank, (rows, *_) in answers.found.items():
+        for name, facts, box, digest, figures, places in rows:
+            made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in figures)
+            yield rank, name, _Row(Facts(*facts), box, digest, made, places)
+
+
 class _Answered:
     """A record of all ranks: ids of the processes that answered, and reasons of the others."""
 
@@ -115,14 +133,13 @@ class RankWeights(_ByName[OnRanks]):
     """
 
     def __init__(self, asker: Asker, expression: str) -> None:
-        self.answers = asker.ask("listing", expression)
+        self.answers = asker.ask(expression)
         self._asker, self.expression = asker, expression
-        self.num_parameters, self.nbytes = {}, {}
+        self.num_parameters = {rank: number for rank, (_, number, _) in self.answers.found.items()}
+        self.nbytes = {rank: nbytes for rank, (*_, nbytes) in self.answers.found.items()}
         variants: dict[str, dict[Facts, list[Any]]] = {}
-        for rank, (rows, num_parameters, nbytes) in self.answers.found.items():
-            self.num_parameters[rank], self.nbytes[rank] = num_parameters, nbytes
-            for name, *facts in rows:
-                variants.setdefault(name, {}).setdefault(Facts(*facts), []).append(rank)
+        for rank, name, row in _rows_of(self.answers):
+            variants.setdefault(name, {}).setdefault(row.facts, []).append(rank)
         self._found = {}
         for name, by_facts in variants.items():
             ordered = sorted(((facts, tuple(ranks)) for facts, ranks in by_facts.items()), key=lambda one: -len(one[1]))
@@ -139,9 +156,9 @@ class RankWeights(_ByName[OnRanks]):
 
         Weights of more than `max_nbytes` are sampled.
         """
-        if type(max_nbytes) is not int or max_nbytes < 0:
+        if type(max_nbytes) is not int or max_nbytes < 1:
             raise BadRequestError(f"max_nbytes must be a number of bytes, got {max_nbytes!r}")
-        return Drift(self._asker.ask("digests", self.expression, max_nbytes), self.expression)
+        return Drift(self._asker.ask(self.expression, "", max_nbytes), self.expression)
 
     def differences(self) -> dict[str, str]:
         """Return the weights that are not the same on all ranks, each with how they differ."""
@@ -195,23 +212,14 @@ class RankStats(_Answered, TensorStats):
     answers: Answers = field(default_factory=Answers, compare=False)
 
 
-class _Part(NamedTuple):
-    """The answer of one rank; complex numbers have three figures, the second and third for their parts."""
-
-    facts: Facts
-    box: Any
-    figures: tuple[TensorStats, ...]
-    digest: bytes
-    places: tuple[Any, ...]
+_MAX_NBYTES = 2**36
+"""Bytes that are hashed as a whole: only what is expanded has more."""
 
 
 def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
-    answers = asker.ask("part", expression, name)
-    parts: dict[Any, _Part] = {}
-    for rank, (own, box, some, digest, places) in answers.found.items():
-        made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in some)
-        parts[rank] = _Part(Facts(*own), box, made, digest, places)
+    answers = asker.ask(expression, name, _MAX_NBYTES)
+    parts = {rank: row for rank, _, row in _rows_of(answers)}
     forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
     usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
@@ -240,7 +248,7 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)
 
 
-def _scope(facts: Facts | None, owned: list[_Part]) -> str:
+def _scope(facts: Facts | None, owned: list[_Row]) -> str:
     """Return whether all elements were read, by the boxes, or by the count for unknown ones."""
     if facts is None:
         return "nothing"
@@ -267,11 +275,12 @@ class Drift(_ByName[str]):
     def __init__(self, answers: Answers, expression: str) -> None:
         self.answers, self.expression = answers, expression
         held: dict[Any, dict[Any, list[Any]]] = {}
-        for rank, rows in answers.found.items():
-            for name, layout, box, form, digest in rows:
+        for rank, name, row in _rows_of(answers):
+            if row.digest is not None:
                 # Without a known box, nothing tells which ranks hold replicas.
-                key = name, layout, box if box is not None else rank
-                held.setdefault(key, {}).setdefault((form, digest), []).append(rank)
+                key = name, row.facts.layout, row.box if row.box is not None else rank
+                form = f"{row.facts.dtype} of shape {row.facts.shape}"
+                held.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
         unread = [key[0] for key, found in held.items() if not all(digest for _, digest in found)]
         self.not_compared = tuple(dict.fromkeys(unread))
         several = {key: found for key, found in held.items() if sum(map(len, found.values())) > 1}

@@ -183,7 +183,8 @@ def _made(row: WeightEntry, module: Any, make: Callable[[Any], Any]) -> WeightEn
     except (Exception, SystemExit) as error:
         # The user's code raised it, or torch in a state that it does not expect.
         why = cut(error_text(error).partition("\n")[0], _MAX_SAID)
-        raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}); see what {row.code} gives") from None
+        cure = f"; see what {row.code} gives" if row.code else ""
+        raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}){cure}") from None
     if not is_tensor(tensor):
         raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")
     return weight_of(row.name, "", tensor, row.code)

@@ -37,17 +37,18 @@ def explorer_of(
 ) -> WeightsExplorer:
     """Return the explorer of an object in memory; no code of the user runs.
 
+    Without an `expression` and a name, no weight has an expression.
     States of optimizers are named by `model`, or by a module that is in there, or by the namespace. What may hold
     more, and is not listed, is named among the problems.
     """
     root, listing = expression or name_of(obj, namespace), Listing()
     is_of_module = is_module(obj)
     if is_of_module:
-        list_module(listing, obj, "", root or "model")
+        list_module(listing, obj, "", root)
     elif _is_optimizer(obj):
-        list_optimizer(listing, obj, "", root or "optimizer", model, [_modules_in(namespace)])
+        list_optimizer(listing, obj, "", root, model, [_modules_in(namespace)])
     elif is_container(obj) and not is_tensor_like(obj):
-        is_of_module = _list_container(listing, obj, root or "state_dict", model, namespace)
+        is_of_module = _list_container(listing, obj, root, model, namespace)
     else:
         raise BadRequestError(
             "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "

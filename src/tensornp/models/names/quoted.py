@@ -18,7 +18,7 @@ _MAX_NAMED = 6
 _MAX_COMPARED = 1000
 """Names among which the closest is looked for by all of their characters: some tenths of a second."""
 _MAX_NAMES = 200_000
-"""Names of which these are chosen by how they begin and end."""
+"""Names among which these are chosen."""
 
 
 def shown_name(name: str) -> str:
@@ -62,16 +62,13 @@ def closest(name: str, names: Iterable[str]) -> str:
     """Return the end of a sentence with the most similar name, or ``""``."""
     import difflib
 
-    own, some = name[:MAX_SHOWN], [*islice(names, _MAX_NAMES)]
+    own, some = name[:MAX_SHOWN], [legible(one[:MAX_SHOWN]) for one in islice(names, _MAX_NAMES)]
     if len(some) > _MAX_COMPARED:
-        some = heapq.nlargest(_MAX_COMPARED, some, lambda one: _num_alike(own, one) + _num_alike(own[::-1], one[::-1]))
-    found = difflib.get_close_matches(own, [legible(one[:MAX_SHOWN]) for one in some], 1)
+        # Those with the most common pieces of three characters.
+        pieces = {own[i : i + 3] for i in range(len(own))}
+        some = heapq.nlargest(_MAX_COMPARED, some, lambda one: sum(piece in one for piece in pieces))
+    found = difflib.get_close_matches(own, some, 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""
-
-
-def _num_alike(one: str, other: str) -> int:
-    both = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

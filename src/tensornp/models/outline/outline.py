@@ -105,7 +105,7 @@ class Outline:
         return frozenset(found)
 
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
-        """Return the branches and weights below a branch, those at the top for -1; sorted by size if requested."""
+        """Return the branches and weights below a branch, by size if asked; -1 is the top."""
         lines: Sequence[Any] = self._top
         if parent >= 0:
             branch = self._nodes[parent].branch

@@ -30,6 +30,10 @@ Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
 
 
+class _StoppedError(Exception):
+    """The progress function has ended the scan."""
+
+
 def scan_entries(
     entries: Iterable[WeightEntry], *, executor: Executor | None = None, progress: Progress | None = None
 ) -> ScanTable:
@@ -46,11 +50,10 @@ def scan_entries(
     for entry in wanted:
         tied.setdefault(identity_of(entry), []).append(entry)
     read = [same[0] for same in tied.values()]
-    told = _Told(progress, sum(entry.nbytes for entry in read))
     begin = time.monotonic()
     try:
         threads = ThreadPoolExecutor(num_cores()) if executor is None else nullcontext(executor)
-        with threads as pool, closing(_read(read, pool, told)) as run:
+        with threads as pool, closing(_read(read, pool, _told(progress, sum(entry.nbytes for entry in read)))) as run:
             for entry, found in run:
                 for one in tied[identity_of(entry)]:
                     table.note(one, found)
@@ -62,23 +65,19 @@ def scan_entries(
     return table
 
 
-class _Told:
-    """Reports now and then how far a scan has come."""
+def _told(progress: Progress | None, total: int) -> Callable[[float], None]:
+    """Return a function that adds read bytes, and tells `progress` now and then."""
+    done = last = 0.0
 
-    def __init__(self, progress: Progress | None, total: int) -> None:
-        self._progress, self._total, self._done, self._last = progress, total, 0.0, 0.0
-
-    def add(self, nbytes: float) -> None:
-        self._done += nbytes
-        is_end = self._done >= self._total - 0.5
-        if self._progress is not None and (is_end or time.monotonic() - self._last > _TOLD_EVERY_S):
-            self._last = time.monotonic()
-            if self._progress(round(self._done), self._total) is False:
+    def add(nbytes: float) -> None:
+        nonlocal done, last
+        done += nbytes
+        if progress is not None and (done >= total - 0.5 or time.monotonic() - last > _TOLD_EVERY_S):
+            last = time.monotonic()
+            if progress(round(done), total) is False:
                 raise _StoppedError
 
-
-class _StoppedError(Exception):
-    """The progress function has ended the scan."""
+    return add
 
 
 def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
@@ -99,29 +98,29 @@ def why_failed(entry: WeightEntry, error: Exception) -> str:
 
 
 def _read(
-    entries: list[WeightEntry], executor: Executor, told: _Told
+    entries: list[WeightEntry], executor: Executor, told: Callable[[float], None]
 ) -> Generator[tuple[WeightEntry, TensorStats | str], None, None]:
     """Read weights in tasks of bounded size; results are merged in the order of the file."""
     waiting: deque[tuple[WeightEntry, list[Future[Tally]]]] = deque()
     try:
         for entry in entries:
-            source, num_tasks = entry._source, 0
-            if isinstance(source, StoredSource) and not entry.problem and entry._packed is None:
-                num_tasks = source.num_tasks
+            source: Any = entry._source
+            is_stored = isinstance(source, StoredSource) and not entry.problem and entry._packed is None
+            num_tasks = source.num_tasks if is_stored else 0
             if not num_tasks:
                 # It is in memory, or not shared out.
                 try:
                     yield entry, entry.stats()
                 except Exception as error:
                     yield entry, why_failed(entry, error)
-                told.add(entry.nbytes)
+                told(entry.nbytes)
                 continue
             while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
-                yield waiting[0][0], _finished(*waiting[0], told)
+                yield _finished(*waiting[0], told)
                 waiting.popleft()
-            waiting.append((entry, [_submitted(executor, source, number) for number in range(num_tasks)]))
+            waiting.append((entry, [executor.submit(tally_of, source, number) for number in range(num_tasks)]))
         while waiting:
-            yield waiting[0][0], _finished(*waiting[0], told)
+            yield _finished(*waiting[0], told)
             waiting.popleft()
     finally:
         for _, futures in waiting:
@@ -129,17 +128,9 @@ def _read(
                 future.cancel()
 
 
-def _submitted(executor: Executor, source: Any, number: int) -> Future[Tally]:
-    try:
-        future = executor.submit(tally_of, source, number)
-    except Exception as error:
-        raise BadRequestError(f"the executor cannot submit tasks: {str(error) or type(error).__name__}") from None
-    if not isinstance(future, Future):
-        raise BadRequestError(f"executor.submit() must return a Future, got {an_instance(future)}")
-    return future
-
-
-def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> TensorStats | str:
+def _finished(
+    entry: WeightEntry, futures: list[Future[Tally]], told: Callable[[float], None]
+) -> tuple[WeightEntry, TensorStats | str]:
     """Wait for the tasks of a weight, and merge their results."""
     source: Any = entry._source
     tallies: list[Tally] = []
@@ -149,8 +140,8 @@ def _finished(entry: WeightEntry, futures: list[Future[Tally]], told: _Told) -> 
             tallies.append(future.result())
         except (Exception, CancelledError) as error:
             why = str(error) or type(error).__name__
-        told.add(entry.nbytes / len(futures))
-    return why or source.put_together(tallies)
+        told(entry.nbytes / len(futures))
+    return entry, why or source.put_together(tallies)
 
 
 def tally_of(source: StoredSource, number: int) -> Tally:

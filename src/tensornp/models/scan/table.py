@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import html_of, mime_of
@@ -69,7 +69,7 @@ class ScanTable(Mapping[str, TensorStats]):
         raise NoSuchWeightError(f"there are no statistics of {shown_name(name)}{why}")
 
     def __iter__(self) -> Iterator[str]:
-        ranks = self._ranks()
+        ranks = self._ranks
         return iter(sorted(ranks, key=lambda name: (ranks[name], self._numbers[name])))
 
     def __len__(self) -> int:
@@ -78,23 +78,21 @@ class ScanTable(Mapping[str, TensorStats]):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._stats
 
+    @property
     def _ranks(self) -> dict[str, int]:
         """Return the rank of the worst finding of each weight."""
         return {name: min(found, default=Finding(UNRANKED, "")).rank for name, found in self._every().items()}
 
     @property
     def num_alarms(self) -> int:
-        """Return the number of weights with a finding that is hardly intended."""
-        return sum(rank < QUIET_RANK for rank in self._ranks().values())
+        return sum(rank < QUIET_RANK for rank in self._ranks.values())
 
     @property
     def num_quiet(self) -> int:
-        """Return the number of weights with only findings that may be intended."""
-        return sum(QUIET_RANK <= rank < UNRANKED for rank in self._ranks().values())
+        return sum(QUIET_RANK <= rank < UNRANKED for rank in self._ranks.values())
 
     @property
     def num_left(self) -> int:
-        """Return the number of weights without statistics and without a reason."""
         return sum(name not in self._stats and name not in self.failed for name in self._entries)
 
     def distinct(self) -> list[tuple[WeightEntry, TensorStats]]:
@@ -130,7 +128,7 @@ class ScanTable(Mapping[str, TensorStats]):
         if self._found is not None:
             return self._found
         norms = {name: stats.norm for name, stats in self._stats.items() if stats.norm is not None}
-        odd = odd_ones((self._entries[name] for name in self._stats), norms)
+        odd = _odd_ones((self._entries[name] for name in self._stats), norms)
         # Weights by fingerprint, one for all names of the same bytes; constant ones are equal to many others.
         alike: dict[str, dict[int, None]] = {}
         for name, stats in self._stats.items():
@@ -140,9 +138,8 @@ class ScanTable(Mapping[str, TensorStats]):
         for name, stats in self._stats.items():
             entry = self._entries[name]
             every = [*findings_of(entry, stats)]
-            if (one := odd.get(name)) is not None:
-                said = f"its norm is {one.times:.3g} times the median of its {one.num_others:,} siblings"
-                every.append(Finding(ODD_RANK, said, "standing out among siblings"))
+            if name in odd:
+                every.append(Finding(ODD_RANK, odd[name], "standing out among siblings"))
             others = sorted(alike.get(stats.fingerprint, {}).keys() - {self._first_of(entry)})
             if others:
                 same = ", ".join(shown_name(names[number]) for number in others[:_MAX_NAMED])
@@ -176,34 +173,27 @@ _MIN_WEIGHTS = 4
 _MIN_TIMES = 4
 
 
-class Odd(NamedTuple):
-    """A weight with an outlying norm, its ratio to the median of the others, and their number."""
-
-    name: str
-    times: float
-    num_others: int
-
-
-def odd_one(norms: Mapping[str, float]) -> Odd | None:
-    """Return the weight of a fold with an outlying norm, if any."""
+def odd_one(norms: Mapping[str, float]) -> str:
+    """Return the weight of a fold with an outlying norm, or ``""``."""
     if len(norms) < _MIN_WEIGHTS:
-        return None
+        return ""
     *others, top = sorted(norms, key=norms.__getitem__)
     usual = median(norms[name] for name in others)
     # Beside zeros, whatever is not zero would be; and of two there is no one.
-    if not 0 < _MIN_TIMES * usual <= norms[top] or norms[others[-1]] >= _MIN_TIMES * usual:
-        return None
-    return Odd(top, norms[top] / usual, len(others))
+    is_odd = 0 < _MIN_TIMES * usual <= norms[top] and norms[others[-1]] < _MIN_TIMES * usual
+    return top if is_odd else ""
 
 
-def odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, Odd]:
-    """Return the weights with outlying norms among the others of their fold."""
-    found = (
-        odd_one({one.name: norms[one.name] for one in row.entries if one.name in norms})
-        for row in folded(entries)
-        if not is_counter(row.entries[0])
-    )
-    return {one.name: one for one in found if one is not None}
+def _odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, str]:
+    """Return a sentence on each weight with an outlying norm among the others of its fold."""
+    found: dict[str, str] = {}
+    for row in folded(entries):
+        own = {one.name: norms[one.name] for one in row.entries if one.name in norms}
+        if not is_counter(row.entries[0]) and (name := odd_one(own)):
+            norm = own.pop(name)
+            times = norm / median(own.values())
+            found[name] = f"its norm is {times:.3g} times the median of its {len(own):,} siblings"
+    return found
 
 
 def frame_of(names: Iterable[str], columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Any:
