@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import posixpath
 import re
@@ -10,9 +11,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
+from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
@@ -21,6 +25,7 @@ from tensornp.models.storage.relations import relate
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
+OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 _OF_GPTQ = f"{GPTQ_CONFIG}.json"
 _MAX_JSON_NBYTES = 100_000_000
@@ -192,3 +197,37 @@ def open_index(path: Place) -> Contents:
     metadata = with_more(found.metadata, own) if isinstance(own, dict) else found.metadata
     found = found._replace(metadata=metadata, problems=[*said, *found.problems])
     return _with_config(found, *config_beside(path.parent))
+
+
+def open_offload_folder(folder: Path) -> Contents:
+    """Return the weights that accelerate has offloaded to a folder."""
+    path = folder / OFFLOAD_INDEX
+    told = json_in(path)
+    if not told or not all(isinstance(one, dict) and "dtype" in one for one in told.values()):
+        raise CheckpointError(f"{str(path)!r} is not an index of weights offloaded by accelerate")
+    entries = [_offloaded(folder, name, one) for name, one in told.items()]
+    others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
+    left = [name for name in others if name.endswith(OFFLOAD_SUFFIX)]
+    problems = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
+    return Contents(entries, {}, [*problems, *problems_of(entries)])
+
+
+def _offloaded(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:
+    """Return a weight with its elements, if enough are there and inside of the folder."""
+    path = os.path.join(folder, f"{name}{OFFLOAD_SUFFIX}")
+    code = f"accelerate.utils.offload.load_offloaded_weight({path!r}, {told!r})"
+    shape, dtype = told.get("shape"), told.get("dtype")
+    try:
+        if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
+            raise CheckpointError("accelerate's index has no shape of it")
+        if dtype not in KNOWN:
+            raise CheckpointError(f"accelerate's index has a dtype of it that is not known, {shown_name(str(dtype))}")
+        if why := why_outside(f"{name}{OFFLOAD_SUFFIX}"):
+            raise CheckpointError(why)
+        file = SourceFile.at(path)
+        needed = math.prod(shape) * stored_dtype(dtype).itemsize
+        if needed > file.nbytes:
+            raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {needed:,} are needed")
+    except UNREADABLE as error:
+        return nothing(name, "tensor", code, str(error), str(folder))
+    return weight_in(FileSource(tuple(shape), dtype, file, 0), name, code)
