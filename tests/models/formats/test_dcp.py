@@ -259,12 +259,6 @@ def forgotten(metadata: Metadata) -> None:
     del metadata.storage_data[MetadataIndex("w", (0, 0))]
 
 
-def shared(metadata: Metadata) -> None:
-    """Let the item of 'w' begin within that of 'good'."""
-    one = metadata.storage_data[MetadataIndex("w", (0, 0))]
-    one.offset -= 8
-
-
 HOSTILE = {
     "above": (bad(relative_path="../x.distcp"), "its file '../x.distcp' would lie outside of the folder"),
     "absolute": (bad(relative_path="/etc/passwd"), "its file '/etc/passwd' would lie outside of the folder"),
@@ -281,7 +275,6 @@ HOSTILE = {
     "short": (bad(length=5), "is not an item of torch.save"),
     "transformed": (bad(transform_descriptors=["stream.rot13/1"]), "it is transformed, such as compressed"),
     "no item": (forgotten, "where it lies is not told"),
-    "shared": (shared, "overlaps another one"),
     "no chunk": (chunks(), "chunks with 12 of its 12 elements are missing"),
     "missing chunk": (chunks(((0, 0), (2, 4))), "chunks with 4 of its 12 elements are missing"),
     "overlap": (chunks(((0, 0), (2, 4)), ((1, 0), (2, 4))), "its chunks overlap"),

@@ -213,7 +213,10 @@ def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
             ["unet/a.fp16.safetensors", "unet/a.safetensors"],
             "'unet/a.fp16.safetensors' is not listed; open it by its path",
         ),
-        (["m-00001-of-00002.bin", "m-00002-of-00002.bin"], "'w' is in 2 files, and listed of the last"),
+        (
+            ["m-00001-of-00002.bin", "m-00002-of-00002.bin"],
+            "'w' lies in 'm-00002-of-00002.bin' and in another file, and is listed of the last",
+        ),
         (
             ["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"],
             "'w' lies in 'm-00001-of-00002.safetensors', where the index has it not",

@@ -9,8 +9,8 @@ from typing import Any
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.formats.byte_values import ByteValues
 from tensornp.models.formats.contents import Beside
+from tensornp.models.formats.dcp import ByteValues
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import MAX_INSIDE, file_name
 from tensornp.models.optimizers import GROUPS

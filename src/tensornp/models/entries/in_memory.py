@@ -261,15 +261,18 @@ class TensorSource(Source):
         if self.several and taken.shape:
             raise BadRequestError("the tensor holds several, and one is taken by its number")
         # Torch has no negative steps.
-        ranges = iter(taken.ranges)
+        ranges = iter(zip(taken.ranges, shape, strict=True))
         upwards: list[Any] = []
         turned: list[slice] = []
         for item in taken.items:
-            wanted = next(ranges) if item is not None else range(0)
-            is_down = isinstance(item, slice) and wanted.step < 0
-            low = wanted[::-1] if is_down else wanted
-            upwards.append(slice(low.start, low.stop, low.step) if is_down else item)
-            turned += [slice(None, None, -1 if is_down else None)] if item is None or isinstance(item, slice) else []
+            wanted, size = next(ranges) if item is not None else (range(1), 1)
+            if isinstance(item, slice):
+                low = wanted if wanted.step > 0 else wanted[::-1]
+                upwards.append(slice(None) if len(low) == size else slice(low.start, low.stop, low.step))
+            else:
+                upwards.append(None if item is None else wanted.start)
+            if item is None or isinstance(item, slice):
+                turned.append(slice(None, None, None if wanted.step > 0 else -1))
         while upwards and upwards[-1] == slice(None):
             # Sparse tensors take no slices.
             upwards.pop()

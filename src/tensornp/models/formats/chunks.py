@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,18 +42,15 @@ class StoredChunk(NamedTuple):
         """Return its elements; CheckpointError if the item does not fit its shape."""
         with opened_item(self.file, self.offset, self.nbytes) as item:
             found, storages, is_swapped, _ = torch_zip_of(item)
-        tensor = found.root
-        if type(tensor) is not PickledTensor or tensor.storage is None:
-            raise CheckpointError(f"{item.said} is not a tensor of torch.save")
-        record = storages.get(tensor.storage.key)
-        problem = why_unread(tensor, record)
-        if is_swapped or tensor.quantizer is not None:
-            problem = problem or "it is big-endian or quantized, which no chunk is"
+        tensor: Any = found.root
+        record = storages.get(tensor.storage.key) if type(tensor) is PickledTensor and tensor.storage else None
+        problem = why_unread(tensor, record) if record is not None else "it is not a tensor of torch.save"
+        if not problem and (is_swapped or tensor.quantizer is not None):
+            problem = "it is big-endian or quantized, which no chunk is"
+        if not problem and (tensor.dtype, tensor.shape) != (dtype, self.sizes):
+            problem = f"it is {tensor.dtype} of shape {tensor.shape}, and {dtype} of shape {self.sizes} is listed"
         if problem or record is None:
             raise CheckpointError(f"{item.said} has no values to read: {problem}")
-        if (tensor.dtype, tensor.shape) != (dtype, self.sizes):
-            has = f"{tensor.dtype} of shape {tensor.shape}"
-            raise CheckpointError(f"{item.said} holds {has}, where {dtype} of shape {self.sizes} should be")
         first = self.offset + record.offset + tensor.offset * stored_dtype(dtype).itemsize
         return FileSource(self.sizes, dtype, self.file, first, unless_in_order(self.sizes, tensor.strides))
 
@@ -108,18 +104,18 @@ class ChunkSource(StoredSource):
         return self._sources[number]
 
     @cached_property
-    def _rows(self) -> tuple[list[int], list[int], int]:
-        order = sorted(range(len(self.chunks)), key=lambda number: self.chunks[number].offsets[:1])
-        first = [self.chunks[number].offsets[0] for number in order] if self.shape else []
-        return order, first, max((chunk.sizes[0] for chunk in self.chunks), default=0) if self.shape else 0
+    def _bounds(self) -> tuple[Array, Array]:
+        """The first index of each chunk along each dimension, and the one behind its last."""
+        first = np.array([chunk.offsets for chunk in self.chunks], np.int64).reshape(len(self.chunks), -1)
+        return first, first + np.array([chunk.sizes for chunk in self.chunks], np.int64).reshape(first.shape)
 
     def _met(self, ranges: Ranges) -> Iterator[tuple[int, tuple[slice, ...], Ranges]]:
         """Yield each chunk with some of the wanted indices: their places in the result and in the chunk."""
-        numbers, rows, max_rows = self._rows
-        if ranges and ranges[0]:
-            low = bisect_left(rows, min(ranges[0]) - max_rows + 1)
-            numbers = numbers[low : bisect_right(rows, max(ranges[0]))]
-        for number in numbers:
+        first, end = self._bounds
+        if not all(ranges):
+            return
+        is_met = (first <= [max(axis) for axis in ranges]) & (end > [min(axis) for axis in ranges])
+        for number in map(int, np.flatnonzero(is_met.all(1))):
             chunk = self.chunks[number]
             met = [_meet(*axis) for axis in zip(ranges, chunk.offsets, chunk.sizes, strict=True)]
             if all(own for _, own in met):

@@ -18,7 +18,7 @@ from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import CheckpointError, MissingLibraryError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.files.source_file import ListedFile, Reader, overlapping
+from tensornp.models.files.source_file import ListedFile, overlapping
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.reading.take import VALUES, Array, Codec, Ranges
@@ -108,14 +108,25 @@ QUANTIZED = {
 
 def read_gguf(file: ListedFile) -> Contents:
     """Return the weights and metadata of a GGUF file; CheckpointError if its header is malformed."""
-    with file.scanned() as there:
-        try:
-            entries, metadata = _contents(_Cursor(there, file.nbytes), file)
-        except CheckpointError as error:
-            raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
+    try:
+        entries, metadata = _header_of(file)
+    except CheckpointError as error:
+        raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
     overlap = set(overlapping({entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}))
     said = "its bytes overlap those of another one"
     return Contents([one._with_(problem=said) if one.name in overlap else one for one in entries], metadata, [])
+
+
+def _header_of(file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
+    nbytes, limit = _PIECE_NBYTES, min(file.nbytes, MAX_HEADER_NBYTES)
+    while True:
+        try:
+            return _contents(_Cursor(file.read(0, min(nbytes, limit))), file)
+        except _ShortError as error:
+            if error.end > limit:
+                said = f"its header would end behind byte {error.end:,}, and {limit:,} are there"
+                raise CheckpointError(said) from None
+            nbytes = max(4 * nbytes, error.end)
 
 
 def _contents(cursor: _Cursor, file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
@@ -191,23 +202,27 @@ def _value(cursor: _Cursor, kind: int) -> Any:
     return kept if count <= _MAX_KEPT else f"{count:,} {name}: {', '.join(map(repr, kept))}, …"
 
 
+class _ShortError(Exception):
+    """The header has more bytes than were read."""
+
+    def __init__(self, end: int) -> None:
+        self.end = end
+
+
 class _Cursor:
-    """Reads a header from its beginning on, in pieces, and never past its end."""
+    """Reads the bytes of a header from their beginning on."""
 
-    def __init__(self, there: Reader, nbytes: int) -> None:
-        self._there, self._limit = there, min(nbytes, MAX_HEADER_NBYTES)
-        self._data, self._base = b"", 0
-        self.at = 0
-
-    def take(self, count: int) -> bytes:
-        first = self._at_hand(count)
-        self.at += count
-        return self._data[first : first + count]
+    def __init__(self, data: bytes) -> None:
+        self._data, self.at = data, 0
 
     def skip(self, count: int) -> None:
-        """Skip `count` bytes without reading them."""
-        self._check(count)
+        if count > len(self._data) - self.at:
+            raise _ShortError(self.at + count)
         self.at += count
+
+    def take(self, count: int) -> bytes:
+        self.skip(count)
+        return self._data[self.at - count : self.at]
 
     def number(self, letter: str) -> Any:
         """Return one number of the type that `struct` calls so."""
@@ -219,34 +234,15 @@ class _Cursor:
 
     def text(self) -> str:
         """Return a text; of a very long one, the beginning."""
-        nbytes = self.number("Q")
-        self._check(nbytes)
-        text = self.take(min(nbytes, _MAX_TEXT_NBYTES)).decode("utf-8", "replace")
-        self.skip(max(nbytes - _MAX_TEXT_NBYTES, 0))
-        return text if nbytes <= _MAX_TEXT_NBYTES else f"{text}…"
+        data = self.take(self.number("Q"))
+        text = data[:_MAX_TEXT_NBYTES].decode("utf-8", "replace")
+        return text if len(data) <= _MAX_TEXT_NBYTES else f"{text}…"
 
     def skip_texts(self, count: int) -> None:
         """Pass so many texts: a vocabulary has some hundred thousands."""
-        unpack_from = struct.Struct("<Q").unpack_from
-        while count:
-            at = self._at_hand(8)
-            data = self._data
-            while count and at <= len(data) - 8:
-                at += 8 + unpack_from(data, at)[0]
-                count -= 1
-            # The last one may reach past what is at hand.
-            self.skip(self._base + at - self.at)
-
-    def _at_hand(self, count: int) -> int:
-        """Return the offset of the next `count` bytes in the buffer, and fill it if needed."""
-        first = self.at - self._base
-        if not 0 <= first <= len(self._data) - count:
-            self._check(count)
-            self._data = self._there.read(self.at, min(max(count, _PIECE_NBYTES), self._limit - self.at))
-            self._base, first = self.at, 0
-        return first
-
-    def _check(self, count: int) -> None:
-        if count > self._limit - self.at:
-            said = f"its header would end behind byte {self.at + count:,}, and {self._limit:,} are there"
-            raise CheckpointError(said)
+        unpack_from, at, last = struct.Struct("<Q").unpack_from, self.at, len(self._data) - 8
+        for _ in range(count):
+            if at > last:
+                raise _ShortError(at + 8)
+            at += 8 + unpack_from(self._data, at)[0]
+        self.skip(at - self.at)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
+from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import SHARDED_SUFFIXES, Format, listed, read_contents
+from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.quantization.layouts import GPTQ_CONFIG, has_halves, may_have_meaning, with_meaning
 from tensornp.models.storage.relations import relate
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
+OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 _OF_GPTQ = f"{GPTQ_CONFIG}.json"
 _MAX_JSON_NBYTES = 100_000_000
@@ -39,31 +43,26 @@ def open_file(path: Place) -> Contents:
 
     At an address, the configuration is asked for only if it may say more about the weights.
     """
-    form, found = _contents_at(path)
+    form, found = read_contents(listed(path))
     if form.is_apart:
         is_asked = not isinstance(path, Address) or may_have_meaning(found.entries) or has_halves(found.entries)
-        config, problems = config_beside(path.parent) if is_asked else ({}, [])
-        metadata = {**found.metadata, **config}
-        entries, untold = with_meaning(found.entries, metadata)
-        found = Contents(entries, metadata, [*problems, *untold])
+        found = _with_config(found, *(config_beside(path.parent) if is_asked else ({}, [])))
     elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
         raise CheckpointError(f"{str(path)!r} holds nothing")
     else:
-        found = found._replace(entries=relate(found.entries))
+        entries = relate(found.entries)
+        found = found._replace(entries=entries, problems=[*found.problems, *problems_of(entries)])
     part = _PART.fullmatch(path.name)
     count = int(part["count"]) if part else 1
     said = [f"this is one of {count:,} parts; open its folder for all"] if count > 1 else []
-    return found._replace(problems=[*found.problems, *problems_of(found.entries), *said])
+    return found._replace(problems=[*found.problems, *said])
 
 
-def read_part(path: Place) -> Contents:
-    """Return the contents of one of several files; CheckpointError if it is not sound."""
-    form, found = _contents_at(path)
-    return found if form.is_apart else found._replace(entries=relate(found.entries))
-
-
-def _contents_at(path: Place) -> tuple[Format, Contents]:
-    return read_contents(listed(path))
+def _with_config(found: Contents, config: dict[str, Any], unread: list[str]) -> Contents:
+    """Return contents with the meaning that the configurations beside them give to codes."""
+    metadata = with_more(found.metadata, config)
+    entries, untold = with_meaning(found.entries, metadata)
+    return Contents(entries, metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
 
 
 def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
@@ -75,24 +74,47 @@ def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
 
 def open_parts(folder: Path, names: list[str]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
-    entries: list[WeightEntry] = []
-    metadata, problems = config_beside(folder)
-    problems += _missing(names)
-    for name in names:
+    found = _read_files(folder, names)
+    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), *config_beside(folder))
+
+
+def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
+    """Return the weights of several files; the `places` of an index map names to files."""
+    found: dict[str, WeightEntry] = {}
+    problems: list[str] = []
+    said: dict[str, Any] = {}
+    why: dict[str, str] = {}
+    every = list(files)
+    for file in every:
         try:
-            found = read_part(folder / name)
+            form, contents = read_contents(listed(folder / file))
         except UNREADABLE as error:
-            if len(names) == 1:
+            if places is None and len(every) == 1:
                 raise
             problems.append(NotListed(error))
+            why[file] = f"its file {shown_name(file)} cannot be read"
             continue
-        entries += found.entries
-        problems += [problem_of_part(name, problem) for problem in found.problems]
-        metadata = with_more(metadata, found.metadata)
-    entries, untold = with_meaning(entries, metadata)
-    times = Counter(entry.name for entry in entries)
-    several = [f"{shown_name(name)} is in {n} files, and listed of the last" for name, n in times.items() if n > 1]
-    return Contents(entries, metadata, [*problems, *untold, *problems_of(entries), *map(NotListed, several)])
+        why[file] = f"it is not in {shown_name(file)}"
+        problems += [problem_of_part(file, problem) for problem in contents.problems]
+        said = with_more(said, contents.metadata)
+        for entry in contents.entries if form.is_apart else relate(contents.entries):
+            lies = f"{shown_name(entry.name)} lies in {shown_name(file)}"
+            if places is None and entry.name in found:
+                problems.append(NotListed(f"{lies} and in another file, and is listed of the last"))
+            elif places is not None and places.get(entry.name, file) != file:
+                problems.append(NotListed(f"{lies}, where the index has it not"))
+                continue
+            elif places is not None and entry.name not in places:
+                problems.append(f"{lies}, and is not in the index")
+            is_indexed = places is None or entry.name in places
+            found[entry.name] = entry if is_indexed else noted(entry, "not in the index")
+    lost = [
+        found.pop(name) if name in found else nothing(name, "tensor", "", why[file], file)
+        for name, file in (places or {}).items()
+        # A number or a text, which old indices list as well.
+        if name in found or name not in said
+    ]
+    return Contents([*lost, *found.values()], said, problems)
 
 
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -169,44 +191,43 @@ def open_index(path: Place) -> Contents:
     if places and len(foreign) == len(places):
         raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(foreign[0])}")
     sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
-    shards = _read_shards(path.parent, sound)
-    config, unread = config_beside(path.parent)
+    found = _read_files(path.parent, dict.fromkeys(sound.values()), sound)
     own = told.get("metadata")
-    metadata = {**shards.metadata, **(own if isinstance(own, dict) else {}), **config}
-    entries, untold = with_meaning(shards.entries, metadata)
-    problems: list[str] = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
-    return Contents(entries, metadata, [*problems, *shards.problems, *unread, *untold, *problems_of(entries)])
+    said = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
+    metadata = with_more(found.metadata, own) if isinstance(own, dict) else found.metadata
+    found = found._replace(metadata=metadata, problems=[*said, *found.problems])
+    return _with_config(found, *config_beside(path.parent))
 
 
-def _read_shards(folder: Place, places: dict[str, str]) -> Contents:
-    """Return the weights of sharded files; `places` maps names to files."""
-    found: dict[str, WeightEntry] = {}
-    problems: list[str] = []
-    said: dict[str, Any] = {}
-    why: dict[str, str] = {}
-    for shard in dict.fromkeys(places.values()):
-        try:
-            contents = read_part(folder / shard)
-        except UNREADABLE as error:
-            problems.append(NotListed(error))
-            why[shard] = f"its file {shown_name(shard)} cannot be read"
-            continue
-        why[shard] = f"it is not in {shown_name(shard)}"
-        problems += [problem_of_part(shard, problem) for problem in contents.problems]
-        said |= contents.metadata
-        for entry in contents.entries:
-            lies = f"{shown_name(entry.name)} lies in {shown_name(shard)}"
-            if places.get(entry.name, shard) != shard:
-                problems.append(NotListed(f"{lies}, where the index has it not"))
-            elif entry.name in places:
-                found[entry.name] = entry
-            else:
-                problems.append(f"{lies}, and is not in the index")
-                found[entry.name] = noted(entry, "not in the index")
-    entries = [
-        found.pop(name) if name in found else nothing(name, "tensor", "", why[shard], shard)
-        for name, shard in places.items()
-        # A number or a text, which old indices list as well.
-        if name in found or name not in said
-    ]
-    return Contents([*entries, *found.values()], said, problems)
+def open_offload_folder(folder: Path) -> Contents:
+    """Return the weights that accelerate has offloaded to a folder."""
+    path = folder / OFFLOAD_INDEX
+    told = json_in(path)
+    if not told or not all(isinstance(one, dict) and "dtype" in one for one in told.values()):
+        raise CheckpointError(f"{str(path)!r} is not an index of weights offloaded by accelerate")
+    entries = [_offloaded(folder, name, one) for name, one in told.items()]
+    others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
+    left = [name for name in others if name.endswith(OFFLOAD_SUFFIX)]
+    problems = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
+    return Contents(entries, {}, [*problems, *problems_of(entries)])
+
+
+def _offloaded(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:
+    """Return a weight with its elements, if enough are there and inside of the folder."""
+    path = os.path.join(folder, f"{name}{OFFLOAD_SUFFIX}")
+    code = f"accelerate.utils.offload.load_offloaded_weight({path!r}, {told!r})"
+    shape, dtype = told.get("shape"), told.get("dtype")
+    try:
+        if not isinstance(shape, list) or not all(type(n) is int and 0 <= n < 2**62 for n in shape):
+            raise CheckpointError("accelerate's index has no shape of it")
+        if dtype not in KNOWN:
+            raise CheckpointError(f"accelerate's index has a dtype of it that is not known, {shown_name(str(dtype))}")
+        if why := why_outside(f"{name}{OFFLOAD_SUFFIX}"):
+            raise CheckpointError(why)
+        file = SourceFile.at(path)
+        needed = math.prod(shape) * stored_dtype(dtype).itemsize
+        if needed > file.nbytes:
+            raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {needed:,} are needed")
+    except UNREADABLE as error:
+        return nothing(name, "tensor", code, str(error), str(folder))
+    return weight_in(FileSource(tuple(shape), dtype, file, 0), name, code)

@@ -16,15 +16,17 @@ from tensornp.models.formats.contents import Contents, problem_of_part
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, MODEL_SUFFIXES, SAFETENSORS
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.files import (
+    OFFLOAD_INDEX,
+    OFFLOAD_SUFFIX,
     UNREADABLE,
     is_index,
     open_file,
     open_index,
+    open_offload_folder,
     open_parts,
     parts_among,
     with_more,
 )
-from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX, open_offload_folder
 
 _MAX_FOLDERS = 5_000
 _TORCH = ".bin"

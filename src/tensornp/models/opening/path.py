@@ -18,8 +18,14 @@ from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
 from tensornp.models.names.quoted import MAX_TOLD, cut
-from tensornp.models.opening.files import is_index, open_file, open_index
-from tensornp.models.opening.offloaded import OFFLOAD_INDEX, OFFLOAD_SUFFIX
+from tensornp.models.opening.files import (
+    OFFLOAD_INDEX,
+    OFFLOAD_SUFFIX,
+    is_index,
+    open_file,
+    open_index,
+    open_offload_folder,
+)
 from tensornp.models.quantization.layouts import with_packed, with_pairs
 
 if TYPE_CHECKING:
@@ -85,21 +91,17 @@ def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> li
 
 def _found(typed: str) -> str:
     """Return the absolute path, as the current folder may change before a read."""
-    shown = shown_path(typed)
     try:
         os.lstat(typed)
-        # Not normalized: what is above a symbolic link is not what its name says.
-        return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
     except (FileNotFoundError, NotADirectoryError):
-        said = f"there is no '{cut(shown, MAX_TOLD)}'"
-        if _MAY_BE_ADDRESS.search(typed):
-            cure = "an address begins with its scheme, has two slashes, and is a text"
-            raise CheckpointError(f"{said} here; {cure}") from None
-        raise CheckpointError(said) from None
+        cure = " here; an address begins with its scheme, has two slashes, and is a text"
+        said = f"there is no '{cut(shown_path(typed), MAX_TOLD)}'"
+        raise CheckpointError(said + (cure if _MAY_BE_ADDRESS.search(typed) else "")) from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(
-            f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
-        ) from None
+        said = f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
+        raise CheckpointError(said) from None
+    # Not normalized: what is above a symbolic link is not what its name says.
+    return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
 
 
 def _open_address(there: Address) -> Contents:
@@ -137,8 +139,6 @@ def _open(there: Place) -> Contents:
         return open_index(there)
     if isinstance(there, Path):
         if there.name == OFFLOAD_INDEX:
-            from tensornp.models.opening.offloaded import open_offload_folder
-
             return open_offload_folder(there.parent)
         if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
             raise CheckpointError(f"{str(there)!r} holds bare elements that accelerate has offloaded; open its folder")
