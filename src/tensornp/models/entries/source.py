@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -13,6 +14,9 @@ import numpy as np
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
 from tensornp.models.reading.take import Array, Shape, taken_by
+
+_MAX_INNER, _MAX_BOX = 2**16, 2**20
+"""Elements of the innermost dimensions, and of a box, that are read together where elements lie in another order."""
 
 if TYPE_CHECKING:
     import torch
@@ -150,8 +154,6 @@ class StoredSource(Source):
 
     def row_reader(self, opened: Any) -> Callable[[int, int], Array]:
         """Return a function that reads elements in the order of the file, by the first one and their number."""
-        from tensornp.core.values.stored import flat_from_boxes
-
         order = self.order or tuple(range(len(self.shape)))
 
         def read_box(box: tuple[slice, ...]) -> Array:
@@ -159,7 +161,7 @@ class StoredSource(Source):
             found: Array = self.elements(opened, tuple(ranges[axis] for axis in range(len(order))))
             return native(found.transpose(order))
 
-        return flat_from_boxes(tuple(self.shape[axis] for axis in order), read_box)
+        return _flat_from_boxes(tuple(self.shape[axis] for axis in order), read_box)
 
     def values(self) -> Any:
         from tensornp.core.values.stored import StoredValues
@@ -220,6 +222,39 @@ class StoredSource(Source):
         # Flat, as a contiguous tensor is read: the same blocks give the same bits.
         part = part_of_reader(self.row_reader(opened), (math.prod(self.shape),), name)
         return Values((part,), name, self.shape, order=self.order)
+
+
+def _flat_from_boxes(shape: Shape, read: Callable[[tuple[slice, ...]], Array]) -> Callable[[int, int], Array]:
+    """Return a reader of elements by boxes of a bounded size; each thread keeps its last box."""
+    axis = next((k for k in range(len(shape)) if math.prod(shape[k + 1 :]) <= _MAX_INNER), 0)
+    inner, outer, num = math.prod(shape[axis + 1 :]), shape[:axis], shape[axis] if shape else 1
+    num_rows = max(_MAX_BOX // max(inner, 1), 1)
+    own = threading.local()
+
+    def rows_of(lead: int, number: int) -> Array:
+        """Return the rows of a box, flat: that of this number below the leading indices."""
+        key, box = getattr(own, "last", (None, None))
+        if key == (lead, number):
+            return np.asarray(box)
+        leading = tuple(slice(int(i), int(i) + 1) for i in np.unravel_index(lead, outer)) if outer else ()
+        rows = slice(number * num_rows, min((number + 1) * num_rows, num))
+        box = read((*leading, rows, *(slice(0, n) for n in shape[axis + 1 :]))).reshape(-1)
+        own.last = (lead, number), box
+        return box
+
+    def read_flat(first: int, count: int) -> Array:
+        if not shape:
+            return read(()).reshape(-1)[first : first + count]
+        parts, end = [], first + count
+        while first < end:
+            lead, rest = divmod(first, num * inner)
+            number, skipped = divmod(rest, num_rows * inner)
+            part = rows_of(lead, number)[skipped : skipped + end - first]
+            parts.append(part)
+            first += len(part)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    return read_flat
 
 
 def native(bits: Array) -> Array:
