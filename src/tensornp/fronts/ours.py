@@ -74,10 +74,8 @@ def holds_tensors(obj: Any) -> bool:
     """Return whether `obj` is a module with weights, packed ones too, or an optimizer with states."""
     from torch import ScriptObject, Tensor
     from torch.nn import Module
-    from torch.optim import Optimizer
 
-    if isinstance(obj, Optimizer):
-        return any(isinstance(value, Tensor) for held in obj.state.values() for value in held.values())
+    from tensornp.core.lowlevel.torch_private import holds_states
 
     def has_any(module: Any) -> bool:
         held = (*module._parameters.values(), *module._buffers.values())
@@ -87,7 +85,7 @@ def holds_tensors(obj: Any) -> bool:
             is_packing and any(type(value) is ScriptObject for value in vars(module).values())
         )
 
-    return isinstance(obj, Module) and any(map(has_any, Module.modules(obj)))
+    return holds_states(obj) or (isinstance(obj, Module) and any(map(has_any, Module.modules(obj))))
 
 
 def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:

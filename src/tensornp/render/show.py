@@ -10,11 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import torch
-
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import pretty
-from tensornp.core.lowlevel.torch_private import is_module
+from tensornp.core.lowlevel.torch_private import holds_states, is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
@@ -51,7 +49,7 @@ def shown_of(
     """
     name = type(obj).__name__
     if renderer_of(obj) is None:
-        holds_weights = is_module(obj) or isinstance(obj, torch.optim.Optimizer)
+        holds_weights = is_module(obj) or holds_states(obj)
         summary = None if holds_weights else summary_of(obj, options, look)
         if not holds_weights and not _is_long(summary):
             return summary

@@ -154,7 +154,7 @@ def test_an_optimizer_is_a_table_of_its_states(shell):
     optimizer.step()
     data = shell.show(optimizer)
     assert "state.8.weight.{step,exp_avg,exp_avg_sq}" in data["text/plain"]
-    assert "param_groups.0: lr 0.001 · betas 0.9, 0.999 · eps 1e-08 · weight_decay 0.01" in data["text/plain"]
+    assert "param_groups.0.lr: 0.001 · betas: 0.9, 0.999 · eps: 1e-08 · weight_decay: 0.01" in data["text/plain"]
 
 
 def test_a_dict_whose_keys_are_tensors_never_prints_them(shell):

@@ -136,6 +136,13 @@ def is_module(obj: Any) -> bool:
     return issubclass(type(obj), torch.nn.Module)
 
 
+def holds_states(obj: Any) -> bool:
+    """Return whether `obj` is an optimizer that has made a step."""
+    if not issubclass(type(obj), torch.optim.Optimizer):
+        return False
+    return any(isinstance(value, torch.Tensor) for held in obj.state.values() for value in held.values())
+
+
 _STATES = "torch.distributed._composable_state"
 GATHERED = "gathered just now"
 

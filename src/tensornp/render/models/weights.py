@@ -89,7 +89,6 @@ def _is_loud(problem: str) -> TypeGuard[WantedImport]:
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     totals, spread = explorer.totals, explorer.spread
     parameters, nbytes = explorer.told_parameters(totals.parameters), explorer.told_nbytes(totals.nbytes)
-    parameters = parameters if totals.parameters else ""
     here = spread[0] if spread else totals.parameters
     stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored not in (here, 0) else ""
     if spread:
@@ -201,8 +200,8 @@ def _metadata(explorer: WeightsExplorer) -> list[str]:
     shown = nsmallest(MAX_SAID, rest.items(), key=lambda item: str(item[0]).count("."))
     said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in shown]
     for group, told in islice(options.items(), MAX_SAID):
-        texts = [f"{option} {', '.join(values[:MAX_NAMED])}" for option, values in islice(told.items(), MAX_SAID)]
-        said.append(f"{cut(group, _MAX_KEY)}: {' · '.join(texts)}")
+        texts = [f"{option}: {', '.join(values[:MAX_NAMED])}" for option, values in islice(told.items(), MAX_SAID)]
+        said.append(f"{cut(group, _MAX_KEY)}.{' · '.join(texts)}")
     more = len(rest) - MAX_SAID
     return said + ([f"… {counted(more, 'more item')} of metadata"] if more > 0 else [])
 
