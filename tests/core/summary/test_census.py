@@ -72,10 +72,10 @@ def test_patterns_have_one_number_each():
     """Of names with several, the one that folds more; a number with a leading zero is a word."""
     names = [f"m.{i}.{j}" for i in range(5) for j in range(3)] + ["x01", "x02", "x03"]
     found = list(alike(names, [0] * len(names)))
-    assert [one.pattern for one in found[:3]] == [f"m.{{0..4}}.{j}" for j in range(3)]
-    assert [one.pattern for one in found[3:]] == names[15:]
-    assert list(alike(["t1", "t2"], [0, 0])) == [("t1", (0,)), ("t2", (1,))]
-    assert [one.members for one in alike(["t1", "t2", "t3", "t4"], [0, 0, None, 0])] == [(0, 1, 3), (2,)]
+    assert [pattern for pattern, _ in found[:3]] == [f"m.{{0..4}}.{j}" for j in range(3)]
+    assert [pattern for pattern, _ in found[3:]] == names[15:]
+    assert list(alike(["t1", "t2"], [0, 0])) == [("t1", [0]), ("t2", [1])]
+    assert [members for _, members in alike(["t1", "t2", "t3", "t4"], [0, 0, None, 0])] == [[0, 1, 3], [2]]
 
 
 def test_what_was_not_read_for_nan_is_counted():

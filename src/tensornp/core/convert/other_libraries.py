@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from tensornp import errors
+from tensornp.core.convert.plan import flag
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.quiet import plain
-from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
@@ -40,10 +40,8 @@ def to_jax(t: Any, *, copy: bool | None = None) -> Any:
     - A copy goes through the host to JAX's default device.
     - If memory is shared, JAX sees every write.
     """
-    if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise errors.BadRequestError(f"copy must be True, False or None, got {quoted(copy)}")
+    convert = _shared_with_jax if flag("copy", copy) is False else _copied_to_jax
     jax = _import("jax", "JAX")
-    convert = _copied_to_jax if copy is None or copy else _shared_with_jax
     return _mapped(lambda tensor: convert(jax, tensor), t, "to_jax")
 
 

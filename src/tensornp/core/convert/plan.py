@@ -102,13 +102,6 @@ def mode_arguments(mode: str) -> ModeArguments:
     return MODES[mode]
 
 
-def decide(
-    info: TensorInfo, *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None
-) -> ConversionPlan:
-    """Return the plan of a tensor with metadata `info`; arguments and errors as for `to_numpy`."""
-    return _decide(info, flag("copy", copy), flag("writeable", writeable), dtype)
-
-
 def check_readable(info: TensorInfo) -> None:
     """Raise the error of every plan if a tensor has no values, or none that NumPy knows."""
     if info.data_state != "available":
@@ -120,9 +113,16 @@ def check_readable(info: TensorInfo) -> None:
         _check_size(info._array_shape, _natural(facts, as_bits=False))
 
 
-def _decide(
-    info: TensorInfo, copy: bool | None, writeable: bool | None, dtype: object, *, is_inner: bool = False
+def decide(
+    info: TensorInfo,
+    *,
+    copy: bool | None = None,
+    writeable: bool | None = None,
+    dtype: object = None,
+    is_inner: bool = False,
 ) -> ConversionPlan:
+    """Return the plan of a tensor with metadata `info`; arguments and errors as for `to_numpy`."""
+    copy, writeable = flag("copy", copy), flag("writeable", writeable)
     if info.data_state != "available":
         raise NoDataError(receipt.no_data_text(info))
     if info.inner is not None:
@@ -171,7 +171,7 @@ def _decide_through(
     obstacle = receipt.kind_obstacle(info)
     if copy is False and obstacle and info.numel:
         raise _copy_required(info, obstacle)
-    plan = _decide(inner, True if obstacle else copy, writeable, dtype, is_inner=True)
+    plan = decide(inner, copy=True if obstacle else copy, writeable=writeable, dtype=dtype, is_inner=True)
     step = (info.kind.step,) if info.kind.step else ()
     steps = (*plan.steps, *step) if info.kind.is_masked else (*step, *plan.steps)
     reason = f"copy: {obstacle.clause}" if obstacle and info.numel and inner.kind is STRIDED else plan.reason

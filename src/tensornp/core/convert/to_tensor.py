@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from tensornp.core.convert.plan import flag
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.quiet import quietly
@@ -45,9 +46,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     NotATensorError
         If `array` is neither an array nor a container.
     """
-    if copy is not None and not isinstance(copy, (bool, np.bool_)):
-        raise BadRequestError(f"copy must be True, False or None, got {quoted(copy)}")
-    copy = None if copy is None else bool(copy)
+    copy = flag("copy", copy)
     is_scalar = issubclass(type(array), np.generic)
     if is_scalar and copy is False:
         raise CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")

@@ -19,7 +19,6 @@ RELATIONS: tuple[Relation, ...] = (
 """From the closest to the loosest."""
 MAX_WORK = 100_000
 """Candidates that `numpy.shares_memory` tries at most: some milliseconds; an exact answer may take exponential time."""
-_MAX_DIMS = 32
 Runs = tuple[int, tuple[tuple[int, int], ...]]
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
@@ -100,8 +99,6 @@ class _Memory:
 
 def _array_over(runs: Runs) -> np.ndarray[Any, Any]:
     start, pairs = runs
-    if len(pairs) > _MAX_DIMS:
-        raise ValueError("more dimensions than NumPy has")
     return np.asarray(_Memory(start, tuple(n for _, n in pairs), tuple(s for s, _ in pairs)))
 
 

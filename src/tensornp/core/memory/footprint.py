@@ -41,8 +41,17 @@ def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
             device, start, nbytes = str(part.device), torch_private.storage_address(part), storage_of(part).nbytes()
             if start and nbytes:
                 spans.append((device, start, start + nbytes))
-            if part.numel() and is_held(part):
-                extents.append(_extent_of(part, device, holders))
+            if not part.numel() or not is_held(part):
+                continue
+            shape, itemsize = tuple(part.shape), part.element_size()
+            strides = tuple([step * itemsize for step in part.stride()])
+            if part.dtype in PACKED_BITS:
+                # Strides count codes, so only the span is known.
+                nbytes = -(-num_reached(shape, part.stride()) * PACKED_BITS[part.dtype] // 8)
+                shape, strides, itemsize = (nbytes,), (1,), 1
+            dtype = "conj " * part.is_conj() + "neg " * part.is_neg() + name_of(part.dtype)
+            meaning = " in ".join((dtype, *holders))
+            extents.append(Extent(device, torch_private.address_of(part), tuple(shape), strides, itemsize, meaning))
     return tuple(extents), spans
 
 
@@ -69,17 +78,6 @@ def check_parts(tensor: torch.Tensor) -> None:
     for part, _ in parts_of(tensor, has_all=True):
         if not is_held(part):
             raise NotReadError("its memory was freed, and cannot be read")
-
-
-def _extent_of(part: torch.Tensor, device: str, holders: tuple[str, ...]) -> Extent:
-    bits = "conj " * part.is_conj() + "neg " * part.is_neg()
-    meaning, shape = " in ".join((bits + name_of(part.dtype), *holders)), tuple(part.shape)
-    address, itemsize = torch_private.address_of(part), part.element_size()
-    if part.dtype in PACKED_BITS:
-        # Strides count codes, so only the span is known.
-        nbytes = -(-num_reached(shape, part.stride()) * PACKED_BITS[part.dtype] // 8)
-        return Extent(device, address, (nbytes,), (1,), 1, meaning)
-    return Extent(device, address, shape, tuple([step * itemsize for step in part.stride()]), itemsize, meaning)
 
 
 class Origin(NamedTuple):

@@ -10,9 +10,8 @@ from typing import Any
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.tensor.paths import shortened
 from tensornp.errors import BadRequestError
-
-_MAX_SHOWN = 80
 
 
 class NotLookedAtError(BadRequestError):
@@ -30,8 +29,7 @@ def look_up(expression: str, namespace: Mapping[str, Any]) -> Any:
         reason = "that is no name"
     except Exception as error:
         reason = str(error.args[0]) if error.args else type(error).__name__
-    shown = expression if len(expression) <= _MAX_SHOWN else f"{expression[:_MAX_SHOWN]}…"
-    raise BadRequestError(f"{shown} cannot be watched ({reason}); name a tensor")
+    raise BadRequestError(f"{shortened(expression)} cannot be watched ({reason}); name a tensor")
 
 
 def _reached(node: ast.expr, namespace: Mapping[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -113,10 +113,10 @@ class Census:
         ]
         patterns = alike([group.rows[0].name for group in self.groups], facts)
         groups = []
-        for one in patterns:
-            first, num_alike = self.groups[one.members[0]], len(one.members)
+        for pattern, members in patterns:
+            first, num_alike = self.groups[members[0]], len(members)
             if num_alike > 1:
-                name, nbytes = f"{one.pattern} × {num_alike:,}", num_alike * first.rows[0].nbytes
+                name, nbytes = f"{pattern} × {num_alike:,}", num_alike * first.rows[0].nbytes
                 row = replace(first.rows[0], name=name, nbytes=nbytes)
                 first = CensusGroup((row,), num_alike * first.nbytes, (), num_alike)
             groups.append(first)
@@ -298,16 +298,9 @@ def _is_own_name(found: Found) -> bool:
     return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
 
 
-class Alike(NamedTuple):
-    """The pattern of some names and their places in the list; a single name is its own pattern."""
-
-    pattern: str
-    members: tuple[int, ...]
-
-
-def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
-    """Yield the patterns of names with equal facts, each in the place of its first name."""
-    taken: dict[int, Alike] = {}
+def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
+    """Yield the patterns of names with equal facts, and their places in the list."""
+    taken: dict[int, tuple[str, list[int]]] = {}
     # Those that differ in one number at most, the most first.
     found: dict[Any, list[int]] = defaultdict(list)
     for i, (name, fact) in enumerate(zip(names, facts, strict=True)):
@@ -320,10 +313,8 @@ def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[Alike]:
         if len(free) >= _MIN_ALIKE:
             numbers = sorted(int(_NUMBER.split(names[i])[place]) for i in free)
             ranges = "{" + ",".join(number_ranges(numbers)) + "}"
-            one = Alike("".join([*rest[:place], ranges, *rest[place:]]), tuple(free))
-            taken |= dict.fromkeys(free, one)
+            taken |= dict.fromkeys(free, ("".join([*rest[:place], ranges, *rest[place:]]), free))
     for i, name in enumerate(names):
-        if i not in taken:
-            yield Alike(name, (i,))
-        elif taken[i].members[0] == i:
-            yield taken[i]
+        pattern, members = taken.get(i, (name, [i]))
+        if members[0] == i:
+            yield pattern, members

@@ -21,8 +21,6 @@ from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stored import Description, described
 from tensornp.errors import TensornpError
 
-_SOUGHT = ("nan", "inf", "min", "max")
-
 
 @dataclass(frozen=True, slots=True)
 class StatsSummary:
@@ -53,17 +51,16 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     by_axis = stats(obj, axis=axis) if axis is not None else None
     found = stats(obj)
     card = replace(summarize_line(obj, options), stats=found) if is_tensor_like(obj) else None
-    sought = [what for what in _SOUGHT if what not in ("nan", "inf") or getattr(found, _COUNTS[what])]
-    if found.min is None or found.min == found.max:
-        sought = [what for what in sought if what not in ("min", "max")]
+    has_range = found.min is not None and found.min != found.max
+    sought = {"nan": found.nan, "inf": found.num_infinite, "min": has_range, "max": has_range}
     places: list[Location] = []
-    for what in sought:
+    for what in [what for what, is_sought in sought.items() if is_sought]:
         # The elements of sparse and nested tensors have no places.
         with suppress(TensornpError):
             places.append(locate(obj, what))
     has_pictures = options.has_pictures
     # The shown plane has the first NaN or infinity.
-    odd, picture = next((place.indices[0] for place in places if place.what in _COUNTS and place.indices), ()), None
+    odd, picture = next((one.indices[0] for one in places if one.what in ("nan", "inf") and one.indices), ()), None
     # A sparse tensor may be too large to be made dense.
     with suppress(TensornpError):
         picture = plane_map(obj) if has_pictures else None
@@ -74,9 +71,6 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     origin = shard.offsets[axis] if shard is not None and shard.offsets is not None and axis is not None else 0
     place = tuple(places)
     return StatsSummary(name, described(obj), card, found, place, picture, axis, by_axis, origin, has_pictures)
-
-
-_COUNTS = {"nan": "nan", "inf": "num_infinite"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,24 @@ Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
     """Return the summary of `obj`, or what is left if it fails; None if it has no card."""
     name = type(obj).__name__
+
+    def summary() -> Summary | None:
+        if is_tensor_like(obj):
+            return summarize(obj, options, look)
+        # Most kernels show a tensor first; its card should not import the others.
+        if is_array(obj):
+            from tensornp.core.summary.container import summarize_array
+
+            return summarize_array(obj, options)
+        if is_container(obj) and is_seen(obj):
+            from tensornp.core.summary.container import summarize_container
+
+            return summarize_container(obj, options)
+        return None
+
     return first_that_works(
         f"the card of a {name}",
-        lambda: _summary_of(obj, options, look),
+        summary,
         lambda reason: (
             TensorSummary(name, options.mode, inspect(obj), None, reason, None)
             if is_tensor_like(obj)
@@ -40,18 +55,3 @@ def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> S
         ),
         lambda reason: Unshown(name, reason),
     )
-
-
-def _summary_of(obj: Any, options: DisplayOptions, look: Look | None) -> Summary | None:
-    if is_tensor_like(obj):
-        return summarize(obj, options, look)
-    # Most kernels show a tensor first; its card should not import the others.
-    if is_array(obj):
-        from tensornp.core.summary.container import summarize_array
-
-        return summarize_array(obj, options)
-    if is_container(obj) and is_seen(obj):
-        from tensornp.core.summary.container import summarize_container
-
-        return summarize_container(obj, options)
-    return None

@@ -60,11 +60,6 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
     own = dict(own_attributes(tensor))
     is_parameter = issubclass(cls, torch.nn.Parameter) or bool(own.get("_is_param"))
     form = form_of(tensor)
-    if form.state == "uninitialized":
-        return TensorInfo(
-            cls.__name__, (), t.data.dtype, t.data.element_size(), 0, t.data.device, t.data.layout,
-            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state=form.state, _wrapper=form.wrapper,
-        )  # fmt: skip
     inner = missing = None
     # One with strides holds its values itself.
     if form.kind is not STRIDED:
@@ -79,11 +74,14 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             form = form._replace(state=inner.data_state, wrapper="")
         parts = parts_of(tensor, has_all=True) if form.state == "available" else []
         missing = next((_storage_span(part, part) for part, _ in parts if not is_held(part)), None)
-    if missing is not None:
-        shape = () if form.kind.gives_several else _sizes(t.shape)
+    is_made = form.state != "uninitialized"
+    if missing is not None or not is_made:
+        held = t if is_made else t.data
+        shape = _sizes(held.shape) if is_made and not form.kind.gives_several else ()
         return TensorInfo(
-            cls.__name__, shape, t.dtype, t.dtype.itemsize, 0, t.device, t.layout, requires_grad=t.requires_grad,
-            is_parameter=is_parameter, data_state="freed", storage=missing, kind=form.kind,
+            cls.__name__, shape, held.dtype, held.dtype.itemsize, 0, held.device, held.layout, kind=form.kind,
+            requires_grad=t.requires_grad, is_parameter=is_parameter, data_state="freed" if is_made else form.state,
+            storage=missing, _wrapper="" if is_made else form.wrapper,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
     try:
@@ -132,7 +130,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         shape=shape,
         dtype=t.dtype,
         itemsize=t.dtype.itemsize,
-        numel=_numel(tensor, shape, form),
+        numel=_numel(tensor, shape, inner) if form.state == "available" else 0 if -1 in shape else math.prod(shape),
         device=t.device,
         layout=t.layout,
         stride=stride,
@@ -178,11 +176,13 @@ def _nested_shape(t: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _numel(t: Any, shape: tuple[int, ...], form: Form) -> int:
+def _numel(t: Any, shape: tuple[int, ...], inner: TensorInfo | None) -> int:
     """Return the number of elements; holes of jagged tensors do not count."""
     if -1 not in shape:
         return math.prod(shape)
-    return sum([part.numel() for part in t.unbind()]) if form.state == "available" else 0
+    if t.layout != torch.jagged:
+        return int(t.numel())
+    return inner.numel if inner is not None and t.lengths() is None else sum(part.numel() for part in t.unbind())
 
 
 def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
-from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
 from tensornp.core.tensor.form import FLOAT4, Kind, Places, indexed, over_storage
 from tensornp.core.tensor.steps import Obstacle, Step
@@ -96,15 +95,12 @@ class Sparse(Kind):
 
     def _check_indices(self, raw: Any) -> None:
         try:
-            *indices, values = self.parts(raw)
+            # A tensor over the same memory, made for its checks.
+            make: Any = torch.sparse_compressed_tensor
+            options: Any = {"size": raw.shape, "check_invariants": True, "layout": raw.layout}
             if raw.layout == torch.sparse_coo:
-                sizes = torch.tensor(raw.shape[: indices[0].shape[0]], device=indices[0].device)[:, None]
-                if bool(((indices[0] < 0) | (indices[0] >= sizes)).any()):
-                    raise RuntimeError("an index is outside the shape")
-            else:
-                # A tensor over the same memory, made for its checks.
-                options: Any = {"size": raw.shape, "layout": raw.layout, "check_invariants": True}
-                quietly(torch.sparse_compressed_tensor, *indices, values, **options)
+                make, options = torch.sparse_coo_tensor, {"size": raw.shape, "check_invariants": True}
+            quietly(make, *self.parts(raw), **options)
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             raise UnsupportedTensorError(
@@ -141,12 +137,10 @@ class Quantized(Kind):
 
     def damage(self, t: Any) -> str:
         """Return why the scales do not fit the codes: a view of another shape keeps them."""
-        for part, name in zip(self.parts(t), ("scales", "zero points"), strict=False):
+        for part in self.parts(t):
             axis, sizes = t.q_per_channel_axis(), tuple(t.shape)
             if tuple(part.shape) != sizes[axis : axis + 1]:
-                has_axis = axis < len(sizes)
-                why = f"axis {axis} has {counted(sizes[axis], 'channel')}" if has_axis else f"it has no axis {axis}"
-                return f"its {name} have shape {tuple(part.shape)}, and {why}, so no code can be dequantized"
+                return f"its scales have shape {tuple(part.shape)}, and axis {axis} of {sizes} does not fit them"
         return ""
 
     def parts(self, t: Any) -> list[torch.Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,12 +15,10 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def num_reached(shape: Iterable[int], strides: Iterable[int]) -> int:
+def num_reached(shape: Iterable[int], strides: tuple[int, ...]) -> int:
     """Return the number of elements from the first to the last, gaps included."""
-    reached = 1
-    for size, step in zip(shape, strides, strict=True):
-        reached += (size - 1) * step
-    return reached
+    whole: int = sum(map(operator.mul, shape, strides))
+    return 1 + whole - sum(strides)
 
 
 def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:

@@ -68,10 +68,6 @@ class Source:
         index = tuple(int(i) for i in np.unravel_index(flat, self.shape)) if self.shape else ()
         return self.shard.index_in_whole(index) if self.shard is not None else index
 
-    @property
-    def part_shapes(self) -> tuple[tuple[int, ...], ...]:
-        return self.nested_shapes or (self.shape,)
-
     def blocks(self) -> Iterator[Array]:
         for part in self.parts:
             yield from part.read(part.blocks())

@@ -154,7 +154,7 @@ def _compared(a: Any, b: Any) -> Comparison:
     # The dtypes are those of a tensor in memory.
     own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
     shapes, dtypes = (first.shape, second.shape), (own, other)
-    if first.part_shapes != second.part_shapes:
+    if (first.shape, first.nested_shapes) != (second.shape, second.nested_shapes):
         verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
         retyped = ("tensor",) if dtypes[0] != dtypes[1] else ()
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=retyped)

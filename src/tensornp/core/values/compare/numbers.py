@@ -46,9 +46,19 @@ def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return two blocks in one dtype; integers of 64 bits next to floats are rounded to float64."""
+    if a.dtype == b.dtype:
+        return a, b
     common = np.result_type(a.dtype, b.dtype)
-    return a.astype(common, copy=False), b.astype(common, copy=False)
+    if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
+        common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
+    return a.astype(common), b.astype(common)
+
+
+def plain_number(value: Any) -> Any:
+    number = value.item()
+    if isinstance(number, np.longdouble):
+        return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
+    return complex(number) if isinstance(number, np.clongdouble) else number
 
 
 def differing(old: Any, new: Any) -> Any:
@@ -119,7 +129,7 @@ class PairTally:
         self.num_changed += int(np.count_nonzero(differs))
         if self.first is None and differs.any():
             at = int(differs.argmax())
-            self.first, self.first_values = start + at, (a[at].item(), b[at].item())
+            self.first, self.first_values = start + at, (plain_number(a[at]), plain_number(b[at]))
         if places is not None:
             a, b = a[places], b[places]
             x, y = _vector(a), _vector(b)
@@ -133,7 +143,7 @@ class PairTally:
         self._squares += squares
         at = int(sizes.argmax())
         if sizes[at]:
-            size = sizes[at].item()
+            size = plain_number(sizes[at])
             if size > self.largest:
                 self.largest, self.largest_at = size, start + (at if places is None else int(places[at]))
             if self.max_ulp is not None:

@@ -50,13 +50,10 @@ def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
     shown, limits = [], Limits(low, high)
     for part, one in zip(parts, others, strict=True):
         if one is not None:
-            pixels, num_beyond = np.empty(part.shape, np.uint8), 0
-            # One tile at a time fits a cache.
-            for i, (colours, is_marked) in enumerate(zip(one.colours, one.is_marked, strict=True)):
-                share = limits.shares(colours)
-                num_beyond += int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~is_marked].sum())
-                shares = np.clip(np.nan_to_num(np.concatenate([share, one.alpha[i]], axis=-1), nan=0.0), 0, 1)
-                pixels[i] = (shares * 255 + 0.5).astype(np.uint8)
+            share = limits.shares(one.colours)
+            num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~one.is_marked].sum())
+            shares = np.clip(np.nan_to_num(np.concatenate([share, one.alpha], axis=-1), nan=0.0), 0, 1)
+            pixels = (shares * 255 + 0.5).astype(np.uint8)
             words = " · ".join(filter(None, [one.undone, said, one.opaque]))
             shown.append(Bright(pixels, one.is_marked, words, num_beyond))
             continue
@@ -137,8 +134,7 @@ def _stretch(parts: list[_Colours], asked: Asked) -> tuple[float, float, str]:
     if asked.bounds is not None:
         low, high = asked.bounds
         return low, high, f"{format_number(low)} … {format_number(high)} shown as black … white, as asked"
-    tiles = (tile for one in parts for tile in zip(one.colours, one.is_marked, strict=True))
-    shown = (colours[~is_marked] if is_marked.any() else colours for colours, is_marked in tiles)
+    shown = [one.colours[~one.is_marked] if one.is_marked.any() else one.colours for one in parts]
     finite = [values for values in shown if values.size]
     if not finite:
         return 0.0, 1.0, "no finite value is shown"

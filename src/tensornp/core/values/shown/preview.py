@@ -20,7 +20,7 @@ from tensornp.core.tensor.form import Places, TooManyError
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import SPARSE, form_of
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.shown.print_options import AUTO, printed_without_formatter, printing
+from tensornp.core.values.shown.print_options import AUTO, places_of, printed_without_formatter, printing
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
@@ -40,8 +40,6 @@ _FIRST_PRECISION = 4
 _SEPARATOR = "\x1f"
 """Between values that are taken outside_modes again: a formatter of the user's may write commas."""
 _NO_LINE_BREAK = 10**9
-_FEW_DIMS = 6
-"""Dimensions in which the outermost elements are few."""
 _MAX_PARTS = 40
 _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
@@ -102,22 +100,20 @@ def _preview(
     edgeitems = asked
     while edgeitems != 1 and _count_read(shape, edgeitems) > max_elements:
         edgeitems = max(min(edgeitems or max_elements, max_elements) // 2, 1)
-    note = ""
     # In many dimensions, the one that stands for each ellipsis counts.
-    if len(shape) > _FEW_DIMS and _count_read(shape, edgeitems, 1) > 10 * max_elements:
+    if _count_read(shape, edgeitems, 1) > 10 * max_elements:
         raise NotReadError(
             f"the values are not shown: in {len(shape)} dimensions, even the outermost are more than {max_elements:,}; "
             "show t.flatten() or a slice"
         )
-    if edgeitems != asked:
-        note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
+    note = f"print options ask for more than {max_elements:,} elements; only the outer ones are shown"
+    note = note if edgeitems != asked else ""
     # With 0 edge items NumPy still measures all elements to align the one that it prints.
-    if not edgeitems or all(size <= 2 * edgeitems for size in shape):
-        return Preview(_repr(gathered(tensor, info, plan, _places(shape)), own), note)
+    is_whole = not edgeitems or all(size <= 2 * edgeitems for size in shape)
     # A masked array has rules of its own for what it leaves out.
-    if info.kind.is_masked and info.numel <= max_elements:
-        return Preview(_repr(gathered(tensor, info, plan, _places(shape)), own))
-    corners = gathered(tensor, info, plan, _places(shape, edgeitems))
+    if edgeitems is None or is_whole or (info.kind.is_masked and info.numel <= max_elements):
+        return Preview(_repr(gathered(tensor, info, plan, places_of(shape)), own), note)
+    corners = gathered(tensor, info, plan, places_of(shape, edgeitems))
     with printing(own, corners):
         # A formatter is dropped unless it is passed on; a repr of the user's own must not see mere corners.
         with np.printoptions(threshold=0, edgeitems=edgeitems, formatter=np.get_printoptions()["formatter"]):
@@ -189,13 +185,6 @@ def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list
 
 def _count_read(shape: tuple[int, ...], edgeitems: int | None, ellipsis: int = 0) -> int:
     return math.prod([min(size, 2 * edgeitems + ellipsis) if edgeitems else size for size in shape])
-
-
-def _places(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
-    return [
-        [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else [*range(size)]
-        for size in shape
-    ]
 
 
 def gathered(tensor: torch.Tensor | StoredValues, info: TensorInfo, plan: ConversionPlan, places: Places) -> Any:

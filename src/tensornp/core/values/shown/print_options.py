@@ -30,7 +30,9 @@ _T = TypeVar("_T")
 def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]:
     chosen = dict(own)
     if own.get("precision") == "auto":
-        compact = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values)} if _is_compact(own) else {}
+        now: Mapping[str, Any] = dict(np.get_printoptions())
+        is_default = all([now.get(name) == value for name, value in _DEFAULTS.items()])
+        compact = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values)} if is_default else {}
         chosen = compact | {name: value for name, value in own.items() if name != "precision"}
     if not chosen:
         return nullcontext()
@@ -51,14 +53,11 @@ def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
             return show(), f"printed without the {given} of NumPy's print options, which raised {error_text(error)}"
 
 
-def _is_compact(own: Mapping[str, Any]) -> bool:
-    now: Mapping[str, Any] = dict(np.get_printoptions())
-    return own.get("precision") == "auto" and all([now.get(name) == value for name, value in _DEFAULTS.items()])
-
-
 def _digits_for(values: Any) -> dict[str, Any]:
     """Return the precision, with more digits below 0.1, and whether numbers have no exponent."""
-    outer = _outer(values)
+    options = np.get_printoptions()
+    is_whole = math.prod(values.shape) <= options["threshold"] or not options["edgeitems"]
+    outer = values if is_whole else values[np.ix_(*places_of(values.shape, options["edgeitems"]))]
     # A masked array has this method; its class would import numpy.ma.
     numbers = outer.compressed() if hasattr(outer, "compressed") else outer
     if numbers.dtype.kind not in "fc":
@@ -76,12 +75,9 @@ def _digits_for(values: Any) -> dict[str, Any]:
     return {"precision": _COMPACT_PRECISION}
 
 
-def _outer(array: Any) -> Any:
-    options = np.get_printoptions()
-    edge = options["edgeitems"]
-    if not edge or math.prod(array.shape) <= options["threshold"]:
-        return array
-    for axis, size in enumerate(array.shape):
-        if size > 2 * edge:
-            array = array.take([*range(edge), *range(size - edge, size)], axis)
-    return array
+def places_of(shape: tuple[int, ...], edgeitems: int = 0) -> list[list[int]]:
+    """Return the indices of the outer elements along each dimension, with one for the ellipsis; all if 0."""
+    return [
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else [*range(size)]
+        for size in shape
+    ]

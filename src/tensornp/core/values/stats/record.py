@@ -234,25 +234,19 @@ def _is_same(a: Any, b: Any) -> bool:
 class NotFinite(NamedTuple):
     goal: str
     number: int
-    of: int
     sign: str
-    is_alarm: bool = True
-
-    @property
-    def text(self) -> str:
-        number = f"{self.number:,} " if self.number < self.of else "all " if self.of > 1 else ""
-        return number + self.sign
+    text: str
+    is_alarm: bool
 
 
 def not_finite(stats: TensorStats) -> Iterator[NotFinite]:
-    if stats.nan:
-        yield NotFinite("nan", stats.nan, stats.count, "NaN")
     # An infinite complex number has no single sign.
     plus = "" if stats.real is not None else "+"
-    if stats.posinf:
-        yield NotFinite("inf", stats.posinf, stats.count, f"{plus}Inf")
-    if stats.neginf:
-        yield NotFinite("inf", stats.neginf, stats.count, "-Inf", not is_mask(stats))
+    found = ("nan", stats.nan, "NaN"), ("inf", stats.posinf, f"{plus}Inf"), ("inf", stats.neginf, "-Inf")
+    for goal, number, sign in found:
+        if number:
+            said = f"{number:,} " if number < stats.count else "all " if stats.count > 1 else ""
+            yield NotFinite(goal, number, sign, said + sign, sign != "-Inf" or not is_mask(stats))
 
 
 def is_mask(stats: TensorStats) -> bool:
