@@ -65,23 +65,6 @@ def test_what_did_not_move_is_named_and_why():
     assert "frozen" not in "".join(told(before, model.state_dict()))
 
 
-def test_frozen_layers_are_named_together():
-    """Layers that are frozen alike share a pattern; weights without a name are counted."""
-    layer = torch.nn.TransformerEncoderLayer(8, 2, 16)
-    model = torch.nn.ModuleDict(
-        {"layers": torch.nn.ModuleList(copy.deepcopy(layer) for _ in range(6)), "head": torch.nn.Linear(8, 2)}
-    )
-    for number in (1, 4):
-        model["layers"][number].requires_grad_(False)
-    before = copy.deepcopy(model.state_dict())
-    with torch.no_grad():
-        for one in model.parameters():
-            one.add_(1.0 if one.requires_grad else 0.0)
-    lines = told(before, model)
-    [line] = [line for line in lines if line.startswith("24 weights unchanged, frozen: layers.{1,4}.")]
-    assert line.endswith(" and 8 more")
-
-
 def test_one_memory_on_both_sides_is_said_first():
     """A state dict shares it with its model, and a step changes both; a copy does not."""
     model, optimizer = trained()

@@ -153,16 +153,6 @@ def test_optimizers_are_compared_by_their_states():
         tnp.compare(model[0].weight, first)
 
 
-def test_optimizers_whose_parameters_are_called_otherwise_are_compared_by_place():
-    """A copy of an optimizer has parameters that no module has."""
-    model, first = trained(0, 1)
-    copied = copy.deepcopy(first)
-    found = compared(first, copied)
-    assert found.same_bits
-    assert len(found) == 12
-    assert model[0].weight in first.state
-
-
 @pytest.mark.parametrize(
     ("first", "second", "prefixes"),
     [

@@ -59,14 +59,3 @@ def test_a_weight_that_the_optimizer_was_not_given_is_asked_about():
     assert why["head.bias"] == "frozen"
     assert why["aux.bias"] == "zero .grad"
     assert "body.weight" not in why
-
-
-def test_where_nothing_moved_gradients_say_that_something_should_have():
-    """An optimizer of another model steps; of two models that nobody trains, nothing is said."""
-    model, other = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    before = copy.deepcopy(model.state_dict())
-    assert len(weights_comparison_document(compared(before, model)).text().splitlines()) <= 2
-    model(torch.ones(1, 3)).sum().backward()
-    torch.optim.SGD(other.parameters(), 0.1).step()
-    text = weights_comparison_document(compared(before, model)).text()
-    assert "2 weights unchanged, non-zero .grad: weight, bias" in text

@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import nn
 from unchanged import unchanged
 
@@ -270,56 +268,6 @@ def test_nothing_of_an_unknown_class_runs() -> None:
         __eq__ = __hash__ = __iter__ = __len__ = __bool__ = __repr__ = __getattribute__  # type: ignore[assignment]
 
     assert tnp.weights({"t": T, "trap": Trap()}).not_listed == ("1 object was not looked into: trap (Trap)",)
-
-
-TREES = st.recursive(
-    st.sampled_from(["t", "module", "optimizer", "foo", "number"]),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["a", "b", "a.b", ""]), inner, max_size=3),
-        st.tuples(inner, inner).map(lambda pair: ("record", *pair)),
-    ),
-    max_leaves=8,
-)
-
-
-def _built(shape: Any, value: float) -> Any:
-    if isinstance(shape, str):
-        made = {"t": lambda v: torch.full((2,), v), "module": linear, "optimizer": stepped, "foo": lambda v: Foo(v * T)}
-        return made.get(shape, float)(value)
-    if isinstance(shape, dict):
-        return {key: _built(one, value) for key, one in shape.items()}
-    if isinstance(shape, tuple):
-        return Record(*(_built(one, value) for one in shape[1:]))
-    return [_built(one, value) for one in shape]
-
-
-def _leaves(shape: Any) -> Iterator[str]:
-    if isinstance(shape, str):
-        yield shape
-        return
-    for one in shape.values() if isinstance(shape, dict) else shape[isinstance(shape, tuple) :]:
-        yield from _leaves(one)
-
-
-@pytest.mark.slow
-@settings(max_examples=50, deadline=None)
-@given(TREES)
-def test_every_tree_lists_or_names_what_it_holds(shape: Any) -> None:
-    """It is equal to its copy where all was listed, and never to one with other values."""
-    kinds = collections.Counter(_leaves(shape))
-    num = kinds["t"] + 2 * kinds["module"] + 3 * kinds["optimizer"]
-    tree = {"first": T, "tree": _built(shape, 1.0)}
-    w = tnp.weights(tree, expression="tree")
-    assert len(w) == num + 1
-    for entry in w.values():
-        assert eval(entry.code, {"tree": tree}) is entry.tensor
-    same = compared(tree, {"first": T, "tree": _built(shape, 1.0)})
-    assert same.equal is not bool(kinds["foo"])
-    other = compared(tree, {"first": T, "tree": _built(shape, 2.0)})
-    # Numbers beside the weights are compared as well, but for those in sets.
-    assert other.equal is (not num and not kinds["foo"] and not other._beside)
-    assert kinds["number"] or not other._beside
 
 
 @pytest.mark.parametrize(

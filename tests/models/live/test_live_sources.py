@@ -14,7 +14,6 @@ import pytest
 import torch
 import torch.nn.utils.parametrize
 from child import in_fork
-from safetensors.torch import save_file
 from torch import nn
 from torch.nn.utils import parametrizations
 from unchanged import unchanged
@@ -81,30 +80,6 @@ def test_offloaded_weights_are_read_on_request(tmp_path, place):
     assert table.complete
     assert {name: table[name] for name in table} == {name: tnp.stats(tensor) for name, tensor in known.items()}
     assert all(parameter.is_meta for parameter in model.parameters())
-
-
-def test_a_dispatched_model_has_some_on_disk_some_in_safetensors_and_some_in_place(tmp_path):
-    """The index of accelerate has the path and the name in a safetensors file."""
-    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4)))
-    known = values_of(model)
-    path = str(tmp_path / "model.safetensors")
-    save_file({f"stored.{name}": tensor.bfloat16() for name, tensor in known.items() if name[0] == "2"}, path)
-    index = {
-        name: {"safetensors_file": path, "weight_name": f"stored.{name}", "dtype": "float32"}
-        for name in known
-        if name[0] == "2"
-    }
-    accelerate.utils.offload.offload_state_dict(tmp_path, {k: v for k, v in known.items() if k[0] == "1"})
-    index |= {name: {"dtype": "float32", "shape": list(known[name].shape)} for name in known if name[0] == "1"}
-    accelerate.dispatch_model(
-        model, {"0": "cpu", "1": "disk", "2": "disk"}, main_device="cpu", offload_dir=tmp_path, offload_index=index
-    )
-    w = tnp.weights(model)
-    assert [w[f"{name}.weight"].location for name in ("0", "1", "2.0")] == ["cpu", "accelerate", "accelerate"]
-    for name, entry in w.items():
-        rounded = known[name].bfloat16().float() if name[0] == "2" else known[name]
-        assert same(entry.to_numpy(), rounded)
-        assert torch.equal(eval(entry.code, {"model": model}), rounded)
 
 
 def test_an_offloaded_file_that_is_gone_is_an_error_of_its_weight(tmp_path):

@@ -82,20 +82,6 @@ def test_names_come_from_the_modules_of_a_notebook(model):
     assert list(tnp.weights(optimizer, namespace={"part": model["fc"]}))[-1] == "state.param_groups[0].params[3]"
 
 
-def test_parameters_are_found_past_optimizers_and_schedulers():
-    """Those reach the parameters by less steps than a deep model, and by no name of their own."""
-    model = nn.Sequential(*(nn.TransformerEncoderLayer(8, 2, 16) for _ in range(3)))
-    opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.5)
-    scheduler = torch.optim.lr_scheduler.StepLR(opt, 1)
-    model(torch.ones(1, 1, 8)).sum().backward()
-    opt.step()
-    trainer = {"opt": opt, "schedulers": [scheduler]}
-    names = {"opt": opt, "scheduler": scheduler, "trainer": trainer, "model": model}
-    explorer = tnp.weights(opt, namespace=names)
-    assert list(explorer) == [f"state.{name}.momentum_buffer" for name, _ in model.named_parameters()]
-    assert "state.{0..2}.self_attn.out_proj.weight.momentum_buffer" in weights_document(explorer).text()
-
-
 def with_states_of_its_own(model, of_all=1.0, option=1.0):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.state["of all"] = {"a": torch.full((2,), of_all)}

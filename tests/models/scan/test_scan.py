@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,8 +11,6 @@ import torch
 from safetensors.torch import save_file
 
 import tensornp as tnp
-from tensornp.core.values.stats import compute
-from tensornp.models.entries.in_file import FileSource
 from tensornp.models.scan import findings
 from tensornp.models.scan import run as scan
 from tensornp.models.scan.table import ScanTable
@@ -61,11 +57,6 @@ def test_the_worst_comes_first_with_its_numbers(model):
         table["layers.9.w"]
 
 
-def test_the_end_of_a_dtype_is_told_with_its_sign():
-    table = tnp.weights({"w": torch.tensor([1.0, -65504.0]).half()}).scan()
-    assert [one.text for one in table.findings("w")] == ["a value is -65504, the least that float16 has"]
-
-
 @pytest.mark.parametrize(
     ("name", "values", "told"),
     [
@@ -73,6 +64,7 @@ def test_the_end_of_a_dtype_is_told_with_its_sign():
         ("conv.weight", torch.zeros(2, 3, 2, 2).bfloat16(), "a matrix whose 24 elements are all 0"),
         ("w", torch.tensor([1.0, 3e38]), "a value is 3e+38, beyond any weight"),
         ("w", torch.tensor([[1.0, -2e35]]), "a value is -2e+35, beyond any weight"),
+        ("w", torch.tensor([1.0, -65504.0]).half(), "a value is -65504, the least that float16 has"),
         # What is so on purpose: a bias, an adapter before training, integers, a mask.
         ("norm.bias", torch.zeros(8), ""),
         ("q.lora_B.default.weight", torch.zeros(8, 8), ""),
@@ -173,20 +165,6 @@ def test_what_was_finished_is_kept(model, engine):
     assert 0 <= told[0][0] < told[0][1] == sum(entry.nbytes for entry in explorer.values())
 
 
-def test_tasks_are_of_bounded_size(model):
-    """A large weight is read in several, and a result is small."""
-    explorer = tnp.weights(model[0])
-    entry = explorer["embed"]
-    assert isinstance(entry._source, FileSource)
-    assert entry._source.num_tasks == -(-9_000_001 // (2**17 * compute.TASK_BLOCKS))
-    assert scan.tally_of(entry._source, 0).numel == 2**17 * compute.TASK_BLOCKS
-
-
-def settled(path: Path, ns: int = 10**18) -> None:
-    """Make a file of a time ago: what was written just now might be written to again in the same tick of its clock."""
-    os.utime(path, ns=(ns, ns))
-
-
 @pytest.mark.slow
 def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     """And nothing is written where it does not, or is not wanted."""
@@ -202,20 +180,6 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     assert "compare:" in capsys.readouterr().err
     with pytest.raises(tnp.BadRequestError, match="progress must be a function of two numbers or False, got "):
         tnp.weights(model[0]).scan(progress=3)
-
-
-def test_a_sent_weight_is_read_of_the_same_file_alone(tmp_path):
-    """A worker gets the path and the identity of the file."""
-    made = weights_of(tmp_path)
-    path = tmp_path / "model.safetensors"
-    settled(path)
-    sent = pickle.dumps(tnp.weights(path)["layers.0.w"]._source)
-    received = pickle.loads(sent)
-    tallies = [received.tally(number) for number in range(received.num_tasks)]
-    assert received.put_together(tallies) == tnp.stats(made["layers.0.w"])
-    os.utime(path, ns=(1, 1))
-    with pytest.raises(tnp.ChangedFileError):
-        pickle.loads(sent).tally(0)
 
 
 def test_a_tensor_that_torch_does_not_read_hides_no_other():
