@@ -12,7 +12,7 @@ import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
-from tensornp.models.reading.take import Array, Shape, taken_by
+from tensornp.models.entries.take import Array, Shape, taken_by
 
 if TYPE_CHECKING:
     import torch

@@ -22,6 +22,7 @@ from tensornp.core.tensor.paths import is_plain_value
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import NotListed, WeightEntry, noted
+from tensornp.models.entries.relations import relate
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part
 from tensornp.models.live.module import MAX_REPEATED, contents_of_module, parameters_of
@@ -41,7 +42,6 @@ from tensornp.models.live.steps import (
 from tensornp.models.names.quoted import unique_names
 from tensornp.models.optimizers import is_number_or_name, optimizers_in, with_names
 from tensornp.models.quantization.layouts import with_packed, with_pairs
-from tensornp.models.storage.relations import relate
 
 _NUMBERS = frozenset(map(id, (int, float, bool, str, type(None))))
 MAX_SAID = 100_000
