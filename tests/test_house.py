@@ -18,7 +18,7 @@ ROOMS = {
     "": "errors -> core -> models -> passes, processes -> render -> widget, session -> fronts -> __main__",
     "core": "lowlevel -> tensor -> namespace -> memory -> convert -> values -> summary",
     "core/values": "blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
-    "models": "names -> reading, files -> pickles -> entries -> storage, quantization, optimizers, outline "
+    "models": "names -> files -> pickles -> entries -> quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
     "passes": "wording, row_table, readable -> records -> tree, compare, tensors, operators "
     "-> origin, gradients -> findings, names -> recorder -> finish -> follow",

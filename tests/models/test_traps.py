@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import pytest
 import torch
@@ -139,41 +138,6 @@ def a_file_that_shrinks_after_it_was_opened(folder):
             use()
 
 
-LENGTHS = {
-    b"": "is empty", bytes(7): "the header says", struct.pack("<Q", 2**63) + b"{}": "100,000,000",
-    struct.pack("<Q", 2**64 - 1) + b"{}": "100,000,000", struct.pack("<Q", 100_000_001) + b"{}": "100,000,000",
-    struct.pack("<Q", 99) + b"{}": "says 99 bytes", struct.pack("<Q", 0): "brace",
-}  # fmt: skip
-
-
-@trap
-def a_header_of_an_impossible_length(folder):
-    for i, data in enumerate(LENGTHS):
-        (folder / f"{i}.safetensors").write_bytes(data)
-    sparse(folder / "large.safetensors", struct.pack("<Q", 2**35) + b"{}", 2**36)
-    yield
-    for i, says in enumerate(LENGTHS.values()):
-        refused(folder / f"{i}.safetensors", says)
-    refused(folder / "large.safetensors", "100,000,000")
-
-
-EXTENTS = {
-    "overlap": ({"a": facts(0, 8, 2), "b": facts(4, 12, 2)}, 12, "overlap"),
-    "hole": ({"a": facts(0, 8, 2), "b": facts(12, 16, 1)}, 16, "leave a hole before"),
-    "rest": ({"a": facts(0, 8, 2)}, 12, "4 bytes at its end can belong to no tensor"),
-    "cut off": ({"a": facts(0, 4_000_000_000_000, 1_000_000_000_000)}, 8, "bytes, and has"),
-}
-
-
-@trap
-def tensors_that_overlap_or_leave_holes_or_are_cut_off(folder):
-    for name, (header, nbytes, _) in EXTENTS.items():
-        (folder / f"{name}.safetensors").write_bytes(headed(header, nbytes))
-    yield
-    for name, (_, _, says) in EXTENTS.items():
-        refused(folder / f"{name}.safetensors", says)
-
-
 @trap
 def an_empty_tensor_of_endless_shape(folder):
     (folder / "x.safetensors").write_bytes(headed({"w": facts(0, 0, 0, 2**62)}))
@@ -254,17 +218,6 @@ def fifty_thousand_tensors(folder):
     assert len(weights_document(explorer).html()) < 10_000
 
 
-@trap
-def a_header_that_is_nested_without_end(folder):
-    (folder / "x.safetensors").write_bytes(headed(b'{"a":' + b"[" * 100_000))
-    (folder / "y.safetensors").write_bytes(headed(b'{"a":' * 100_000))
-    (folder / "z.safetensors.index.json").write_bytes(b'{"weight_map":' + b"[" * 100_000)
-    yield
-    refused(folder / "x.safetensors", "is not JSON")
-    refused(folder / "y.safetensors", "is not JSON")
-    refused(folder / "z.safetensors.index.json", "is not valid JSON")
-
-
 PLACES = (
     "../outside.safetensors", "sub/../../outside.safetensors", "/outside.safetensors", "C:\\x.safetensors",
     "\\\\srv\\x.safetensors", "..\\x.safetensors", "a\0.safetensors", 3, None, ["x"], {"a": 1}, "x.h5", "",
@@ -304,53 +257,6 @@ def an_archive_of_arrays_stored_and_compressed(folder):
     assert "compressed" in packed.note
     with pytest.raises(tnp.TooLargeError, match="unpack the file first"):
         packed.to_numpy((-1, slice(2)))
-
-
-def npy(header: str, nbytes: int = 0) -> bytes:
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(nbytes)
-
-
-@trap
-def arrays_of_objects_lies_and_code(folder):
-    np.save(folder / "object.npy", np.array([argparse.Namespace(a=1)], object), allow_pickle=True)
-    (folder / "lie.npy").write_bytes(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000, 1000000)}", 8))
-    code = "{'descr': __import__('canary'), 'fortran_order': False, 'shape': ()}"
-    (folder / "code.npy").write_bytes(npy(code, 8))
-    yield
-    assert "pickle" in tnp.weights(folder / "object.npy")["array"].problem
-    refused(folder / "lie.npy", "needs 4,000,000,000,000 bytes, and 8 follow")
-    refused(folder / "code.npy", "its header is malformed")
-
-
-@trap
-def an_array_of_voids_that_may_be_bfloat16(folder):
-    (folder / "x.npy").write_bytes(npy("{'descr': '|V2', 'fortran_order': False, 'shape': (3,)}", 6))
-    yield
-    entry = tnp.weights(folder / "x.npy")["array"]
-    assert "such as those of bfloat16" in entry.problem
-
-
-@trap
-def a_gguf_file_cut_off_and_lying(folder):
-    writer = gguf.GGUFWriter(folder / "good.gguf", "llama")
-    writer.add_tensor("w", np.ones((4, 32), np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    data = (folder / "good.gguf").read_bytes()
-    made = {
-        "header": data[:30], "values": data[:-100], "tensors": data[:8] + struct.pack("<Q", 2**60) + data[16:],
-        "keys": data[:16] + struct.pack("<Q", 2**60) + data[24:], "magic": b"GGUX" + data[4:],
-    }  # fmt: skip
-    for name, one in made.items():
-        (folder / f"{name}.gguf").write_bytes(one)
-    yield
-    assert tnp.weights(folder / "good.gguf")["w"].to_numpy().sum() == 128
-    for name in ("header", "tensors", "keys"):
-        refused(folder / f"{name}.gguf", "is not a valid GGUF file")
-    refused(folder / "magic.gguf", "does not begin as a .gguf file does")
-    assert "its bytes would end at" in tnp.weights(folder / "values.gguf")["w"].problem
 
 
 # P: pickles.
@@ -462,34 +368,6 @@ def an_old_torch_file_larger_than_memory(folder):
     assert entry.nbytes == 4 * numel
     assert entry.to_numpy(slice(-3, None)).tolist() == [0, 0, 0]
     assert num_read() - before < 3_000_000
-
-
-@trap
-def storages_that_are_shorter_than_declared_or_missing(folder):
-    written(folder / "short.pt", named(tensor(numel=100, shape=100)), bytes(4 * 99))
-    written(folder / "view.pt", named(tensor(numel=10, shape=11)), bytes(40))
-    written(folder / "key.pt", named(tensor(key=text("7"))))
-    yield
-    for name, says in (("short", "396 bytes, and 400"), ("view", "beyond its storage"), ("key", "is not in the file")):
-        explorer = tnp.weights(folder / f"{name}.pt")
-        assert says in explorer["w"].problem
-        with pytest.raises(tnp.NoDataError):
-            explorer["w"].to_numpy()
-
-
-@trap
-def a_torch_file_that_was_packed_again(folder):
-    values = torch.randn(5000)
-    torch.save({"w": values}, folder / "plain.pt")
-    with zipfile.ZipFile(folder / "plain.pt") as old, zipfile.ZipFile(folder / "x.pt", "w") as new:
-        for one in old.infolist():
-            kind = zipfile.ZIP_DEFLATED if "/data/" in one.filename else zipfile.ZIP_STORED
-            new.writestr(one.filename, old.read(one), kind)
-    yield
-    entry = tnp.weights(folder / "x.pt")["w"]
-    assert entry.problem == "its storage is compressed"
-    with pytest.raises(tnp.NoDataError):
-        entry.to_numpy()
 
 
 @trap

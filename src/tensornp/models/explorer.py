@@ -12,10 +12,10 @@ from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry, not_counted
+from tensornp.models.entries.relations import held_by, identity_of, stored_in_files, stored_in_memory
 from tensornp.models.names.quoted import closest, names_above, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
-from tensornp.models.storage.relations import held_by, identity_of, stored_in_files, stored_in_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -330,16 +330,6 @@ def test_a_file_that_is_cut_off_keeps_what_is_whole(tmp_path):
     assert explorer["b"].to_numpy().sum() == 100
 
 
-def test_what_is_no_file_is_not_opened(tmp_path):
-    """A pipe in the place of a file of items would hang whoever opens it."""
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("no pipes with names here")
-    written(tmp_path, {"w": whole(torch.ones(100))})
-    (tmp_path / ITEMS).unlink()
-    os.mkfifo(tmp_path / ITEMS)
-    assert "is not a regular file" in tnp.weights(tmp_path)["w"].problem
-
-
 def test_a_lost_file_is_one_problem(tmp_path):
     """Of all tensors with a chunk in it; the others are read."""
     made = {"w": torch.arange(12.0).view(6, 2), "v": torch.ones(6, 2), "whole": torch.ones(3)}

@@ -18,8 +18,6 @@ from child import in_fork
 from counted_reads import counted_reads
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
@@ -325,34 +323,3 @@ def test_a_bad_tensor_hides_no_other(tmp_path, told, says):
     for use in (bad.to_numpy, bad.stats, bad.plan):
         with pytest.raises(tnp.NoDataError):
             use()
-
-
-def sample(folder: Path) -> bytes:
-    tensors = {
-        "a": np.ones((2, 3), np.float32),
-        "b": (codes_of("Q4_0", 2, 2), "Q4_0"),
-        "c": (codes_of("Q6_K", 1, 1), "Q6_K"),
-    }
-    return written(
-        folder / "good.gguf", tensors, few=("array", [1, 2]), words=("array", ["a", "bc"] * 20), x=("bool", True)
-    ).read_bytes()
-
-
-@pytest.mark.slow
-@given(put=st.binary(max_size=8), at=st.integers(0, 900), cut=st.integers(0, 8))
-@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, put, at, cut):
-    """Bytes are put in, and others are cut out, anywhere; what is listed is read, or has a problem."""
-    if not (tmp_path / "good.gguf").exists():
-        sample(tmp_path)
-    data = (tmp_path / "good.gguf").read_bytes()
-    path = tmp_path / "x.gguf"
-    path.write_bytes(data[:at] + put + data[at + cut :])
-    try:
-        explorer = tnp.weights(path)
-    except tnp.CheckpointError as error:
-        assert "\n" not in str(error)
-        return
-    for entry in explorer.values():
-        if not entry.problem:
-            assert entry.to_numpy().shape == entry.shape

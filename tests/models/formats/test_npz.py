@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from test_npy import described, headed, saved
 
 import tensornp as tnp
@@ -120,21 +118,3 @@ def test_damaged_compressed_bytes_are_no_values(tmp_path, damage):
     for use in (entry.to_numpy, entry.stats):
         with pytest.raises(tnp.CheckpointError, match="compressed bytes"):
             use()
-
-
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-@given(put=st.binary(max_size=6), at=st.integers(0, 2000), cut=st.integers(0, 6))
-@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_in_the_file_ends_in_a_sentence(tmp_path, compression, put, at, cut):
-    """Bytes are put in, and others are cut out, anywhere."""
-    path = tmp_path / "x.npz"
-    made = {"a.npy": saved(np.arange(6).reshape(2, 3)), "b.npy": saved(np.asfortranarray(np.ones((3, 3), ">f4")))}
-    data = archive(path, made, compression).read_bytes()
-    at %= len(data)
-    path.write_bytes(data[:at] + put + data[at + cut :])
-    try:
-        for entry in tnp.weights(path).values():
-            if not entry.problem:
-                entry.to_numpy()
-    except tnp.TensornpError as error:
-        assert str(error)

@@ -90,36 +90,6 @@ def test_the_values_are_those_that_torch_loads(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_whole_module_shows_its_weights(tmp_path, kind):
-    """By the names of its parameters and buffers."""
-    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
-    torch.save(model, tmp_path / "x.pt", **FORMATS[kind])
-    explorer = tnp.weights(tmp_path / "x.pt")
-    assert list(explorer) == list(model.state_dict())
-    assert np.array_equal(explorer["0.weight"].to_numpy(), model[0].weight.detach().numpy())
-    assert "it wants to import 'torch.nn.modules.linear.Linear', and nothing was imported" in explorer.problems
-
-
-def test_a_scripted_module_shows_its_weights(tmp_path):
-    """An archive with code beside, which is not looked at."""
-    model = torch.nn.Linear(3, 4)
-    torch.jit.script(model).save(tmp_path / "x.pt")
-    explorer = tnp.weights(tmp_path / "x.pt")
-    assert np.array_equal(explorer["weight"].to_numpy(), model.weight.detach().numpy())
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_nothing_that_a_file_wants_is_run(tmp_path, kind):
-    """It is named instead, and the weights are there."""
-    torch.save({"w": torch.ones(2), "bad": Runs(tmp_path / "made")}, tmp_path / "x.pt", **FORMATS[kind])
-    explorer = tnp.weights(tmp_path / "x.pt")
-    assert explorer["w"].to_numpy().tolist() == [1, 1]
-    module = os.mkdir.__module__
-    assert explorer.problems == [f"it wants to import '{module}.mkdir', and nothing was imported"]
-    assert not (tmp_path / "made").exists()
-
-
-@pytest.mark.parametrize("kind", FORMATS)
 def test_what_loading_would_do_is_the_one_amber_line(tmp_path, kind):
     """What is called, and what is merely imported; classes of torch's own and such as hold values are small print."""
     made = {"a": Runs(tmp_path / "made"), "b": os.getcwd, "c": torch.nn.ReLU(), "d": argparse.Namespace(lr=0.1)}

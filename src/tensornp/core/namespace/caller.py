@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -32,5 +33,12 @@ def names_of_now(frame: types.FrameType) -> Callable[[], Mapping[str, Any]]:
 
 
 def _names_in(frame: types.FrameType) -> dict[str, Any]:
-    """Return the names that a frame sees; before Python 3.13, its locals live until it returns."""
-    return {**frame.f_globals, **frame.f_locals}
+    """Return the names that a frame sees; its locals are not kept alive, as Python 3.12 would do."""
+    names = frame.f_locals
+    found = {**frame.f_globals, **names}
+    # Python makes this dictionary again when it is next needed. It must stay if somebody else holds it: the frame, the
+    # name here and the argument are three references.
+    is_snapshot = type(names) is dict and frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if is_snapshot and sys.getrefcount(names) <= 3:
+        names.clear()
+    return found

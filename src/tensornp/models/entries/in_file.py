@@ -17,8 +17,8 @@ from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_
 from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
+from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
-from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats

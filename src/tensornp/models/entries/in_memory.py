@@ -27,8 +27,8 @@ from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry, inner_text
 from tensornp.models.entries.source import Source
+from tensornp.models.entries.take import Array, Shape, taken_by
 from tensornp.models.names.quoted import part_of_storage
-from tensornp.models.reading.take import Array, Shape, taken_by
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats

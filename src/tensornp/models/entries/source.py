@@ -13,7 +13,7 @@ import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import CopyRequiredError, TooLargeError
-from tensornp.models.reading.take import Array, Shape, taken_by
+from tensornp.models.entries.take import Array, Shape, taken_by
 
 _MAX_INNER, _MAX_BOX = 2**16, 2**20
 """Elements of the innermost dimensions, and of a box, that are read together where elements lie in another order."""

@@ -16,11 +16,11 @@ from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.source import ReadPlan, StoredSource
+from tensornp.models.entries.take import Array, Ranges, Shape, as_slice, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile
 from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.torch_save import torch_zip_of, why_unread
 from tensornp.models.pickles.torch_pickle import PickledTensor
-from tensornp.models.reading.take import Array, Ranges, Shape, as_slice, taken_by
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.entries.entry import NotListed, WeightEntry
 from tensornp.models.entries.in_file import why_no_array
+from tensornp.models.entries.take import Shape
 from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.chunks import ChunkSource, StoredChunk, opened_item, why_not_whole
@@ -31,7 +32,6 @@ from tensornp.models.pickles.leaves import MAX_ENTRIES, NotBuilt, arrays_left_ou
 from tensornp.models.pickles.reader import Opaque, PickledSet
 from tensornp.models.pickles.torch_pickle import class_of, is_size, read_torch_pickle, sizes_of, torch_name
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
-from tensornp.models.reading.take import Shape
 
 _MAX_NBYTES = 2**28
 """Bytes of `.metadata`: a model of 1,000 ranks and its optimizer have 1.2 million chunks."""

@@ -18,10 +18,10 @@ from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import CheckpointError, MissingLibraryError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.take import VALUES, Array, Codec, Ranges
 from tensornp.models.files.source_file import ListedFile, overlapping
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import shown_name
-from tensornp.models.reading.take import VALUES, Array, Codec, Ranges
 
 GGUF_MAGIC = b"GGUF"
 MAX_HEADER_NBYTES = 100_000_000

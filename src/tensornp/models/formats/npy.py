@@ -22,11 +22,11 @@ from tensornp.core.tensor.strides import contiguous, unless_in_order
 from tensornp.errors import CheckpointError, TooLargeError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.take import Array
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
-from tensornp.models.reading.take import Array
 
 SUFFIX = ".npy"
 _MAGIC = b"\x93NUMPY"

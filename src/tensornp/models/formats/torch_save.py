@@ -43,7 +43,7 @@ class TorchZip(NamedTuple):
 
 
 def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) -> TorchZip:
-    """Return the contents of a zip of `torch.save`; CheckpointError if it is not such a zip, or is damaged."""
+    """Return the contents of a zip of `torch.save`; CheckpointError if it is damaged."""
     records = members if members is not None else records_of(source)
     for name, one in records.items():
         if one.packed_nbytes is not None and not one.problem:

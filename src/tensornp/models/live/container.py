@@ -19,13 +19,13 @@ from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted
+from tensornp.models.entries.relations import relate
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.listing import MAX_LEAVES, Listing
 from tensornp.models.live.module import list_module, parameters_of
 from tensornp.models.live.optimizer import list_optimizer
 from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, optimizers_in, with_names
 from tensornp.models.quantization.layouts import with_packed, with_pairs
-from tensornp.models.storage.relations import relate
 
 _INDEX = re.compile(r"\[(\d{1,9})\]")
 _REACHING = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)

@@ -15,13 +15,13 @@ from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
 from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.quantization.layouts import GPTQ_CONFIG, has_halves, may_have_meaning, with_meaning
-from tensornp.models.storage.relations import relate
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""

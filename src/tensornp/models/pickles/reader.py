@@ -46,7 +46,7 @@ class Function(NamedTuple):
 
 
 class Opaque:
-    """Stand-in for an object that was not made: an instance of a class if it `is_new`, else what a function returns."""
+    """Stand-in for an object that was not made; `is_new` if it is an instance of a class."""
 
     __slots__ = ("appended", "args", "is_new", "items", "state", "what")
 

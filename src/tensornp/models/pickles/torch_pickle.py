@@ -99,7 +99,7 @@ def is_size(value: Any) -> bool:
 
 
 def sizes_of(value: Any) -> tuple[int, ...] | None:
-    """Return a shape or strides; None for any other value."""
+    """Return a shape or strides, None for any other value."""
     is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
     return tuple(value) if is_short and all(map(is_size, value)) else None
 
@@ -156,15 +156,6 @@ def _problem(tensor: PickledTensor) -> str:
     return "" if is_inside else "it reaches beyond its storage"
 
 
-def _tensor_of_dtype(*args: Any) -> PickledTensor:
-    """Return the tensor of ``storage, offset, shape, strides, requires_grad, hooks, dtype[, metadata]``."""
-    return _tensor(*args[:6], *args[7:8], dtype=torch_name(args[6]) or "?")
-
-
-def _quantized_tensor(storage: Any, offset: Any, shape: Any, strides: Any, quantizer: Any, *args: Any) -> PickledTensor:
-    return _tensor(storage, offset, shape, strides, *args[:1], quantizer=quantizer or ())
-
-
 def _parameter(data: Any, requires_grad: Any = False, *_: Any) -> Any:
     if type(data) is not PickledTensor:
         raise TypeError
@@ -212,7 +203,6 @@ def _unread(problem: str) -> PickledTensor:
 
 
 def _encoded(text: str, encoding: str) -> bytes:
-    """Return the bytes of protocols without an opcode for them."""
     if encoding not in ("latin1", "latin-1"):
         raise ValueError
     return text.encode("latin-1")
@@ -226,10 +216,6 @@ def _scalar(dtype: Any, data: Any) -> Any:
     if stored is None or len(data) != stored.itemsize:
         raise ValueError
     return np.ndarray((), stored, data).item()
-
-
-def _set(items: Any = ()) -> PickledSet:
-    return PickledSet(items)
 
 
 def _text(*parts: Any) -> str:
@@ -256,7 +242,7 @@ _DISTRIBUTED = " ".join(
 _TENSOR_IMPORTS: dict[Import, Maker | None] = (
     _of("collections", "OrderedDict", mapping_of)
     | _of("collections", "defaultdict", lambda _=None, given=(): mapping_of(given))
-    | _of(_BUILTINS, "set frozenset", _set)
+    | _of(_BUILTINS, "set frozenset", PickledSet)
     | _of(_BUILTINS, "dict", mapping_of)
     | _of("torch", " ".join(("dtype Tensor strided", *_STORAGES, *KNOWN)))
     | _of("torch", "Size", _first)
@@ -267,9 +253,9 @@ _TENSOR_IMPORTS: dict[Import, Maker | None] = (
     | _of("torch.nn.parameter", "Parameter Buffer")
     | _of("torch._tensor", "_rebuild_from_type_v2", _tensor_of_class)
     | _of("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", _tensor)
-    | _of("torch._utils", "_rebuild_tensor_v3", _tensor_of_dtype)
+    | _of("torch._utils", "_rebuild_tensor_v3", lambda *a: _tensor(*a[:6], *a[7:8], dtype=torch_name(a[6]) or "?"))
     | _of("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", _parameter)
-    | _of("torch._utils", "_rebuild_qtensor", _quantized_tensor)
+    | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4], *a[5:6], quantizer=a[4] or ()))
     | _of("torch._utils", "_rebuild_wrapper_subclass")
     | _of("torch.distributed.device_mesh", "DeviceMesh")
     | _of("torch.distributed._mesh_layout", "_MeshLayout _FlatLayout")
@@ -287,7 +273,6 @@ _PLAIN_IMPORTS = (
 
 
 def is_of_tensors(what: Import) -> bool:
-    """Return whether an import belongs to tensors and containers."""
     return what in _TENSOR_IMPORTS or (what.module == "torch" and bool(_TORCH_NAME.fullmatch(what.name)))
 
 

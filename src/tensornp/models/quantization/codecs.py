@@ -13,8 +13,8 @@ from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
+from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Shape, as_slice
 from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, torch_name
-from tensornp.models.reading.take import VALUES, Array, Codec, Ranges, Shape, as_slice
 
 _MAX_SCALE = float(np.finfo(np.float32).max)
 _FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -17,10 +17,10 @@ from tensornp.core.values.stats.compute import Tally
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.relations import identity_of
 from tensornp.models.entries.source import StoredSource
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.table import ScanTable
-from tensornp.models.storage.relations import identity_of
 
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""

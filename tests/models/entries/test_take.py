@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import tensornp as tnp
 from tensornp.core.tensor.strides import contiguous
-from tensornp.models.reading import take
-from tensornp.models.reading.take import Reads, taken_by
+from tensornp.models.entries import take
+from tensornp.models.entries.take import Reads, taken_by
 
 SIZES = st.sampled_from([0, 1, 2, 3, 7, 40])
 

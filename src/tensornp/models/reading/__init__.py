@@ -1,1 +1,0 @@
-"""Read stored elements: indexing and signs. Start with `take.py`."""

@@ -1,1 +1,0 @@
-"""Find weights in the same bytes, and count each byte once."""
