@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -39,13 +40,14 @@ class Alarming(NamedTuple):
 
 
 class ModuleView(NamedTuple):
-    """Weights as their display shows them: non-finite values, how many floats were read, and torch's own text."""
+    """Weights as their display shows them, with non-finite values, and torch's own text."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, Alarming]
     num_read: int
     num_floats: int
     text: str
+    class_name: str = ""
 
 
 def module_view(
@@ -59,14 +61,11 @@ def module_view(
     explorer = weights(obj, expression=expression, namespace={} if is_module(obj) else names)
     alarms, num_read, num_floats = _alarms_in(explorer, StatsBudget(options.stats_nbytes))
     text = ""
-    if not isinstance(obj, (torch.nn.Module, torch.optim.Optimizer)):
-        return ModuleView(explorer, alarms, num_read, num_floats, text)
-    try:
-        # Its class may return a string of a class of its own.
-        text = str.__str__(repr(obj))
-    except Exception:
-        text = ""
-    return ModuleView(explorer, alarms, num_read, num_floats, text)
+    with suppress(Exception):
+        if isinstance(obj, (torch.nn.Module, torch.optim.Optimizer)):
+            # Its class may return a string of a class of its own.
+            text = str.__str__(repr(obj))
+    return ModuleView(explorer, alarms, num_read, num_floats, text, type(obj).__name__)
 
 
 @outside_modes

@@ -100,7 +100,7 @@ def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[st
 def module_document(view: ModuleView) -> Document:
     """Return the table of a module's weights, which a live tree can replace."""
     alarms = {name: one.text for name, one in view.alarms.items()}
-    weights = weights_document(view.explorer, alarms, tuple(_findings(view)))
+    weights = weights_document(view.explorer, alarms, tuple(_findings(view)), class_name=view.class_name)
     if not view.text:
         return weights
     text = escape(legible(view.text, keep="\n"))

@@ -52,6 +52,7 @@ def weights_document(
     *,
     max_rows: int | None = MAX_ROWS,
     order: Column | None = None,
+    class_name: str = "",
 ) -> Document:
     """Return the totals, a table and the problems under it; a live tree replaces the table.
 
@@ -64,7 +65,7 @@ def weights_document(
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows, classes=explorer.classes)
     static = section("tensornp-static", (*said, table, small_print(rest)))
     below = small_print(*_nothing(rows), *_problems(explorer), *_metadata(explorer))
-    return Document((headline(_heading(explorer, common)), *_loud(explorer), static, below))
+    return Document((headline(_heading(explorer, common, class_name)), *_loud(explorer), static, below))
 
 
 def _loud(explorer: WeightsExplorer) -> list[Part]:
@@ -86,7 +87,7 @@ def _is_loud(problem: str) -> TypeGuard[WantedImport]:
     return isinstance(problem, WantedImport) and problem.is_alarm
 
 
-def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
+def _heading(explorer: WeightsExplorer, common: tuple[str, ...], class_name: str) -> str:
     totals, spread = explorer.totals, explorer.spread
     parameters, nbytes = explorer.told_parameters(totals.parameters), explorer.told_nbytes(totals.nbytes)
     here = spread[0] if spread else totals.parameters
@@ -100,6 +101,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...]) -> str:
     trained = sum(one.numel for one in own if one._is_trained)
     is_said = trained and not spread and not all(one._is_trained for one in own)
     source, own_class = cut_inside(explorer.source, _MAX_SOURCE), explorer.classes.get("", "").partition(" ")[0]
+    own_class = own_class or class_name
     said = [
         source, cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
         number_told(explorer.values()), parameters, stored, nbytes,
