@@ -20,7 +20,7 @@ _WIDTHS = {
     FINDINGS: 20, "notes": 20,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
-_NARROW = ("name", "shape", "dtype", "norm")
+_NARROW = ("name", "shape", "dtype", "bytes", "norm")
 _WIDE = ("share", "where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
 """The columns that a narrow page has, and those that only a wide one has."""
 _RIGHT = ("elements", "share", "bytes")

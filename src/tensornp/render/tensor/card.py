@@ -9,7 +9,7 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.values.stats.record import is_mask
+from tensornp.core.values.stats.record import alarms_of, is_mask
 from tensornp.render.layout.document import Document, Part, small_print
 from tensornp.render.layout.style import CARD, HEAD, HEAD_BADGES, REFUSAL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
@@ -75,7 +75,11 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         beside = stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures, is_told=is_told)
     head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
-    note = f"<small>{escape(summary.preview.note)}</small>" if summary.preview and summary.preview.note else ""
+    note = summary.preview.note if summary.preview is not None else ""
+    if summary.info is not None and summary.info.grad_fn and not summary.info.shape:
+        # A loss.
+        note = "%%follow finds the line that made it" if summary.stats and alarms_of(summary.stats) else note
+    note = f"<small>{escape(note)}</small>" if note else ""
     return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{memory}{values}{note}</div>'
 
 
