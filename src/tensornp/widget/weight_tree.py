@@ -105,9 +105,9 @@ class WeightTree(Tree):
         """Return the branches and weights below a branch."""
         return self.outline.below(parent, asked)
 
-    def listed(self, asked: Asked) -> Sequence[WeightEntry]:
-        """Return the weights of a list."""
-        return self.outline.chosen(asked, self)
+    def listed(self, asked: Asked) -> Sequence[Any]:
+        """Return the weights of a list, and modules without weights that are searched for."""
+        return [*self.outline.chosen(asked, self), *self.outline.modules_found(asked)]
 
     def id_of(self, item: Any) -> int:
         """Return the id of a branch or a weight."""
@@ -121,7 +121,7 @@ class WeightTree(Tree):
 
     def facts(self, asked: Asked) -> dict[str, Any]:
         """Return facts about all rows."""
-        listed = self.listed(asked) if asked.is_list else self._weights
+        listed = self.outline.chosen(asked, self) if asked.is_list else self._weights
         sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
         compiles = is_to_compile(max((one.nbytes for one in listed), default=0))
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
@@ -132,7 +132,7 @@ class WeightTree(Tree):
         if code and search:
             code += f".find({f're.compile({search[1:-1]!r})' if is_expression(search) else repr(search)})"
         return {
-            "nothing": "" if listed else self._nothing(asked),
+            "nothing": "" if listed or self.listed(asked) else self._nothing(asked),
             "text": text if asked.is_list else "",
             "code": code,
             "filters": self._filters_html(dict(asked.filters)),

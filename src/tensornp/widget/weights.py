@@ -167,7 +167,7 @@ class WeightsWidget(ScanningPart):
         """Begin to read all weights that are listed, in a thread."""
         tree = self._tree
         asked = tree.asked(request)
-        chosen = tree.listed(asked) if asked.is_list else self._weights
+        chosen = tree.outline.chosen(asked, tree) if asked.is_list else self._weights
         # Computed weights are read if nothing else is listed.
         stored = [one for one in chosen if one.kind != COMPUTED]
         self.scan(partial(found_in, stored or list(chosen)), self._note_found)

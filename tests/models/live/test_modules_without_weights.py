@@ -91,7 +91,7 @@ def test_settings_are_asked_of_torch_alone():
 
 
 def test_the_live_tree_has_the_same_rows():
-    """They are quiet, open nothing, and a search lists weights alone."""
+    """They are quiet, open nothing, and are found by name or class; a scan of what is listed leaves them out."""
     model = nn.Sequential(nn.Linear(4, 2), nn.ReLU(), nn.Linear(2, 3))
     explorer = tnp.weights(model)
     widget = WeightsWidget(explorer.values(), opened="w", classes=explorer.classes)
@@ -103,8 +103,11 @@ def test_the_live_tree_has_the_same_rows():
         ("2", "Linear 2 → 3", False, False), ("weight", "", False, True), ("bias", "", False, True),
     ]  # fmt: skip
     assert shown[3]["open"] is None
-    found = widget._rows({"search": "1"})
-    assert "ReLU" not in found["html"]
+    for search, names in {"relu": ["1"], "1": ["1"], "bias": ["0.bias", "2.bias"]}.items():
+        found = widget._rows({"search": search})
+        assert [(one["name"], one["quiet"]) for one in rows_of(found["html"], found["head"])] == [
+            (name, name == "1") for name in names
+        ]
 
 
 def test_equal_activations_stay_between_their_neighbours():

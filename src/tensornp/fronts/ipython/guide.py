@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -33,8 +32,6 @@ COMMANDS = (
     ("%config TensorDisplay.mode = 'copy'", "set an option"),
     ("%tonumpy?", "the help of a magic; TAB completes options"),
 )
-MAX_HELP = 90
-"""Characters of an option's help; the tooltip has all of it."""
 
 
 @magics_class
@@ -75,7 +72,7 @@ class GuideMagics(Magics):
         for option in fields(DisplayOptions):
             meaning, now = option.metadata["help"], getattr(self._display, option.name)
             text = f"{now}" if now == option.default else f"{now} (default: {option.default})"
-            rows.append(TableRow((option.name, text, shorten(meaning, MAX_HELP, placeholder=" …")), ("", "", meaning)))
+            rows.append(TableRow((option.name, text, meaning)))
         fast = "numba is not installed"
         with suppress(PackageNotFoundError):
             fast = f"numba {version('numba')}, for statistics of more than {MAX_NBYTES_PLAIN >> 20} MiB"

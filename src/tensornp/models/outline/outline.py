@@ -12,7 +12,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter, not_counted
 from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
 from tensornp.models.outline.columns import COLUMNS, Column, column_called
-from tensornp.models.outline.fold import Branch, class_said, distinguishing, tree_of, with_modules
+from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
@@ -75,7 +75,10 @@ class Outline:
         self._top = tree_of(with_modules(weights, classes))
         self._nodes: list[_Node] = []
         self._in_order: list[WeightEntry] = []
-        for branch in self._top:
+        bare = [one for one in with_modules(weights, classes) if isinstance(one, Bare)]
+        # In a search each stands by its whole name.
+        self._modules = [Branch(one.name, module=one.text) for one in bare]
+        for branch in (*self._top, *self._modules):
             self._add(branch, 1)
         self._last: tuple[Any, Sequence[WeightEntry]] = (None, ())
 
@@ -167,6 +170,14 @@ class Outline:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
         return chosen
+
+    def modules_found(self, asked: Asked) -> list[Branch]:
+        """Return the modules without weights whose name or class is searched for."""
+        if not asked.search or asked.filters or asked.sort:
+            return []
+        names = [one.name for one in self.weights] + [f"{one.label} {one.module}" for one in self._modules]
+        num = len(self.weights)
+        return [self._modules[i - num] for i in searched(asked.search, names) if i >= num]
 
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked, found: Any) -> Sequence[WeightEntry]:
         """Return the weights sorted by a column; equal ones keep their order."""
