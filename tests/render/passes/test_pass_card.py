@@ -202,3 +202,29 @@ def test_the_steps_of_a_loop_are_numbered_and_folded():
     assert [re.split(r"\s{2,}", line)[0].removeprefix("model Sequential") for line in found] == [
         ", steps 1 to 4", ", step 5 · first NaN", ", steps 6 to 8 and after",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("learning_rate", "odd"), [(50.0, True), (0.01, False)])
+def test_a_loop_has_curves_of_its_norms(learning_rate, odd):
+    """They begin and end where the norms do, and tell the first step that is not finite; a few steps have none."""
+    torch.manual_seed(0)
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)), torch.randn(64, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
+    norms = []
+    with tnp.follow(model) as run:
+        for _ in range(20):
+            optimizer.zero_grad()
+            y = model(x)
+            norms.append(y.detach().norm().item())
+            (y - 1).square().mean().backward()
+            optimizer.step()
+    finite = [norm for norm in norms if math.isfinite(norm)]
+    (line,) = [one for one in str(tnp.card(run)).split("\n") if one.startswith("‖out‖ of model by step: ")]
+    first, last = re.search(r"step: (\S+) to ([^\s,]+)", line).groups()
+    assert (float(first), float(last)) == pytest.approx((finite[0], finite[-1]), rel=0.01)
+    assert (f", not finite from step {len(finite) + 1} on" in line) == odd
+    assert line.endswith("█")
+    assert "log scale" in tnp.card(run).html
+    with tnp.follow(model) as short:
+        model(x).sum().backward()
+    assert "by step" not in str(tnp.card(short))

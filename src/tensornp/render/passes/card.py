@@ -15,6 +15,7 @@ from tensornp.render.layout.document import Document, Part, alarm_line, headline
 from tensornp.render.layout.style import QUIET, SOURCE
 from tensornp.render.layout.table import Drawn, Table, only, table_html, table_text, without_common, without_empty
 from tensornp.render.layout.words import listed
+from tensornp.render.passes.curves import curves_part
 from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, row_of
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
     facts = (title_of(record), *_totals(record), *(f"outputs are {dtype}" for dtype in common))
     totals = " · ".join(filter(None, facts))
     lines = small_print(*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals)
-    return Document((*verdict, lines, section("tensornp-static", (fitted(table, SAMPLE),)), notes))
+    return Document((*verdict, lines, curves_part(record), section("tensornp-static", (fitted(table, SAMPLE),)), notes))
 
 
 def title_of(record: PassRecord) -> str:

@@ -1,0 +1,68 @@
+"""Small curves of a loop of steps: the norms of output and gradient, on a logarithmic scale."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from tensornp.models.names.quoted import cut
+from tensornp.models.outline.columns import at_a_glance
+from tensornp.passes.records import MODULE, Call, Figures, PassRecord
+from tensornp.render.layout.document import Part, small_print
+from tensornp.render.layout.table import Drawn
+from tensornp.render.passes.rows import GRAD, NORM, gradient_of, main_value, norm_of
+from tensornp.render.pictures.legend import sparkline_text
+from tensornp.render.pictures.png import img_html, palette_png
+
+MIN_STEPS = 3
+_MAX_COLUMNS, _BAR_PX, _HEIGHT_PX, _MAX_NAME = 24, 6, 16, 30
+_COLOURS = [(0, 0, 0), (128, 128, 128), (217, 119, 6)]
+"""Transparent, a step, and a step that is not finite."""
+
+
+def curves_part(record: PassRecord) -> Part:
+    """Return a curve for each norm of the last module that the block called in each step; nothing for few steps."""
+    calls: dict[int, Call] = {}
+    for call in record.children(record.calls[0]):
+        step = record.step_of(call)
+        if call.kind == MODULE and step:
+            calls[step] = call
+    if len(calls) < MIN_STEPS:
+        return Part()
+    first = next(iter(calls.values()))
+    name = cut(first.code or first.title, _MAX_NAME)
+    outputs = [main_value(call.outputs) for call in calls.values()]
+    figures = {NORM: [one.figures if one is not None else None for one in outputs]}
+    figures[GRAD] = [gradient_of(call) for call in calls.values()]
+    lines = (_line(f"{label} of {name}", [*calls], some) for label, some in figures.items() if any(some))
+    return small_print(*lines)
+
+
+def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -> str:
+    norms = np.asarray([math.nan if one is None or not one.is_finite else norm_of(one) for one in figures], float)
+    if not np.isfinite(norms).all():
+        # What follows is not finite either.
+        norms = norms[: int(np.argmin(np.isfinite(norms))) + 1]
+    # More steps than columns: the largest of some.
+    groups = np.array_split(np.arange(len(norms)), min(len(norms), _MAX_COLUMNS))
+    highest = np.asarray([np.fmax.reduce(norms[group]) for group in groups])
+    odd = np.asarray([not np.isfinite(norms[group]).all() for group in groups])
+    known = norms[np.isfinite(norms)]
+    if not known.size:
+        return ""
+    text = f"{label} by step: {at_a_glance(float(known[0]))} to {at_a_glance(float(known[-1]))}"
+    if not np.isfinite(norms).all():
+        text += f", not finite from step {steps[int(np.argmin(np.isfinite(norms)))]:,} on"
+    logs = np.log(np.where(highest > 0, highest, math.nan))
+    low, high = np.nanmin(logs, initial=math.inf), np.nanmax(logs, initial=-math.inf)
+    shares = (logs - low) / (high - low) if high > low else np.full(len(logs), 0.5)
+    shares = np.where(odd, 1, np.nan_to_num(shares))
+    bars = sparkline_text((shares + 0.05).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
+    tall = 1 + np.round(shares * (_HEIGHT_PX - 1))
+    bars_in_rows = (np.arange(_HEIGHT_PX)[::-1, None] < tall) * np.where(odd, 2, 1)
+    pixels = np.repeat(bars_in_rows, _BAR_PX, axis=1).astype(np.uint8)
+    picture = img_html(palette_png(pixels, _COLOURS), f"{text}, log scale", pixels.shape[1], _HEIGHT_PX)
+    return Drawn(f"{text}  {bars}", f"{picture}&ensp;{text}, log scale")
