@@ -12,10 +12,9 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.changes import digest_of, fingerprint, fingerprint_of_array
-from tensornp.core.memory.footprint import parts_under
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, form_of
+from tensornp.core.tensor.kinds import LOCAL, form_of, parts_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.locate import locate
@@ -148,5 +147,5 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
     if is_array(tensor):
         found = fingerprint_of_array(tensor, max_nbytes)
     else:
-        found = fingerprint(tensor if shard is None else parts_under(tensor)[0], max_nbytes)
+        found = fingerprint(tensor if shard is None else parts_of(tensor)[0][0], max_nbytes)
     return b"" if found is None else digest_of(repr((found.one_in, found.blocks)).encode())

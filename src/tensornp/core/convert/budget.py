@@ -36,7 +36,8 @@ class Budget:
         if self._limit is None or self._taken <= self._limit:
             return
         what, more = ("the arrays would together", " and more") if before else ("the array would", "")
-        taken, limit = format_nbytes(self._taken), format_nbytes(self._limit)
+        is_close = format_nbytes(self._taken) == format_nbytes(self._limit)
+        taken, limit = (f"{n:,} bytes" if is_close else format_nbytes(n) for n in (self._taken, self._limit))
         raise TooLargeError(
             f"{what} take {taken}{more}, and {limit} are {'free' if self._is_free else 'allowed'}; {self._cure}",
             self._taken,

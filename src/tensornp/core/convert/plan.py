@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,18 +22,11 @@ if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
 
 
-class ModeArguments(TypedDict):
-    copy: bool | None
-    writeable: bool | None
-
-
-MODES: Mapping[str, ModeArguments] = MappingProxyType(
-    {
-        "view": {"copy": None, "writeable": None},
-        "share": {"copy": False, "writeable": True},
-        "copy": {"copy": True, "writeable": None},
-    }
-)
+MODES: Mapping[str, dict[str, Any]] = {
+    "view": {"copy": None, "writeable": None},
+    "share": {"copy": False, "writeable": True},
+    "copy": {"copy": True, "writeable": None},
+}
 """The modes: view (live, read-only), share (live, writeable), copy."""
 MAX_NBYTES = 2**63 - 1
 """Bytes that NumPy can address."""
@@ -96,21 +88,10 @@ class ConversionPlan:
         return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
 
 
-def mode_arguments(mode: str) -> ModeArguments:
+def mode_arguments(mode: str) -> dict[str, Any]:
     if mode not in MODES:
         raise BadRequestError(f"mode must be view, share or copy, got {quoted(mode)}")
     return MODES[mode]
-
-
-def check_readable(info: TensorInfo) -> None:
-    """Raise the error of every plan if a tensor has no values, or none that NumPy knows."""
-    if info.data_state != "available":
-        raise NoDataError(receipt.no_data_text(info))
-    if info.inner is not None:
-        check_readable(info.inner)
-    else:
-        facts = _refuse_unsupported(info)
-        _check_size(info._array_shape, _natural(facts, as_bits=False))
 
 
 def decide(
@@ -151,7 +132,11 @@ def decide(
     frozen = writeable is False or (shares and not writeable)
     comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
-    _check_size(shape, target)
+    # NumPy ignores sizes of zero here.
+    if math.prod(filter(None, shape)) * target.itemsize > MAX_NBYTES:
+        raise UnsupportedTensorError(
+            f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
+        )
     return ConversionPlan(
         steps=steps,
         dtype=target,
@@ -239,14 +224,6 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     if len(info.shape) > MAX_NDIM:
         raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
     return dtypes.KNOWN[name]
-
-
-def _check_size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    # NumPy ignores sizes of zero here.
-    if math.prod(filter(None, shape)) * dtype.itemsize > MAX_NBYTES:
-        raise UnsupportedTensorError(
-            f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
-        )
 
 
 def _natural(facts: dtypes.DtypeFacts, as_bits: bool) -> np.dtype[Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, with_article
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
 from tensornp.core.tensor.kinds import QUANTIZED
@@ -60,8 +60,7 @@ def kind_obstacle(info: TensorInfo) -> Obstacle | None:
 def described(info: TensorInfo, detail: str) -> str:
     """Return a tensor as the subject of a sentence: "a bfloat16 tensor on cuda:0"."""
     where = "" if info.device.type == "cpu" else f" on {info.device}"
-    name = name_of(info.dtype)
-    return " ".join(f"{'an' if name[0] in 'i' else 'a'} {name} tensor{where} {detail}".split())
+    return " ".join(f"{with_article(name_of(info.dtype))} tensor{where} {detail}".split())
 
 
 UNSHARDED = Obstacle("that FSDP has gathered", "FSDP has gathered it, and could not reshard what an array shares")

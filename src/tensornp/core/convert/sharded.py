@@ -27,19 +27,16 @@ def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> Conve
     """Return the plan of `shard`; "local" and "full" change nothing for other tensors than DTensors."""
     check_shard(shard)
     facts = shard_of(info)
-    if shard is None or facts is None:
-        return decide(info, **arguments)
-    if shard == "local":
+    if facts is not None and shard == "local":
         return with_scope(decide(as_local(info), **arguments), facts)
-    if info.data_state != "remote":
-        # Each rank has all of it.
-        return decide(info, **arguments)
-    if facts.coordinate is None:
-        raise NoDataError(f"{facts}; convert it on these")
-    full = replace(
-        info, kind=_Full(), data_state="available", inner=None, storage=None, _access="t", is_conj=False, is_neg=False
-    )
-    return decide(full, **arguments)
+    if facts is not None and shard == "full" and info.data_state == "remote":
+        if facts.coordinate is None:
+            raise NoDataError(f"{facts}; convert it on these")
+        info = replace(
+            info, kind=_Full(), data_state="available", inner=None, storage=None, _access="t", is_conj=False,
+            is_neg=False,
+        )  # fmt: skip
+    return decide(info, **arguments)
 
 
 def has_part(info: TensorInfo) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -142,25 +142,24 @@ class SeenAliases:
     __slots__ = ("_arrays", "_storages")
 
     def __init__(self) -> None:
-        self._arrays: dict[int, weakref.ref[Any]] = {}
+        self._arrays: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self._storages: dict[int, StorageWeakRef] = {}
 
     def note(self, other: Any) -> None:
         if type(other) is np.ndarray:
-            self._arrays[id(other)] = weakref.ref(other)
+            self._arrays[id(other)] = other
         elif is_tensor(other):
             storage = storage_of(other)
             self._storages.setdefault(storage._cdata, StorageWeakRef(storage))
 
     def __contains__(self, other: object) -> bool:
         if type(other) is np.ndarray:
-            reference = self._arrays.get(id(other))
-            return reference is not None and reference() is other
+            return self._arrays.get(id(other)) is other
         return is_tensor(other) and other.numel() > 0 and storage_of(other)._cdata in self._storages
 
     def living(self) -> SeenAliases:
         made = SeenAliases()
-        made._arrays = {key: one for key, one in self._arrays.items() if one() is not None}
+        made._arrays = self._arrays.copy()
         made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
         return made
 
@@ -242,7 +241,7 @@ class Target:
             both = [storage_of(one)._cdata for one in (other, self._obj) if is_tensor(one)]
             if len(both) < 2 or both[0] != both[1]:
                 return None, None
-        best: tuple[Relation | None, tuple[int, int] | None] = (None, None)
+        found: list[tuple[int, Relation, tuple[int, int]]] = []
         for mine in self._extents:
             for extent in extents:
                 relation = relation_of(mine, extent)
@@ -251,12 +250,12 @@ class Target:
                 if relation != "may overlap" and (len(self._extents) > 1 or len(extents) > 1):
                     # One of several parts is not the same as the whole.
                     relation = "overlapping"
-                if best[0] is None or RELATIONS.index(relation) < RELATIONS.index(best[0]):
-                    (start, end), (low, high) = mine.bounds, extent.bounds
-                    best = relation, (max(low - start, 0), min(high, end) - start)
-        if best[0] is None and extents and self._extents and overlap(self._spans, spans_of(other)):
-            return "same storage", None
-        return best
+                (start, end), (low, high) = mine.bounds, extent.bounds
+                found.append((RELATIONS.index(relation), relation, (max(low - start, 0), min(high, end) - start)))
+        if found:
+            return min(found)[1:]
+        is_near = extents and self._extents and overlap(self._spans, spans_of(other))
+        return ("same storage" if is_near else None), None
 
 
 def _ends_of(spans: list[Span]) -> tuple[int, int]:

@@ -69,10 +69,6 @@ def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
     )
 
 
-def parts_under(tensor: torch.Tensor) -> list[torch.Tensor]:
-    return [part for part, _ in parts_of(tensor)]
-
-
 def check_parts(tensor: torch.Tensor) -> None:
     """Raise NotReadError if the memory of a part was freed or shrunk: torch would crash."""
     for part, _ in parts_of(tensor, has_all=True):

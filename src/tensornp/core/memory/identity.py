@@ -18,8 +18,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.memory.footprint import bases_of, parts_under, storage_of
+from tensornp.core.memory.footprint import bases_of, storage_of
 from tensornp.core.tensor.form import is_storage, tensor_of
+from tensornp.core.tensor.kinds import parts_of
 
 _requires_grad: Any = torch.Tensor.requires_grad
 
@@ -101,7 +102,7 @@ def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:
         return [storage_of(tensor)]
     except (RuntimeError, NotImplementedError):
         # Sparse layouts and wrappers have none of their own.
-        return [storage_of(part) for part in parts_under(tensor)]
+        return [storage_of(part) for part, _ in parts_of(tensor)]
 
 
 def _counter_of(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -61,11 +61,9 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
         check_array(plain)
         shown = array if type(array) in _MASKED else plain
         text, note = printed_without_formatter(partial(_printed, shown, options, num_first))
-    except TensornpError as error:
-        refusal = str(error)
     except Exception as error:
         # A display never fails.
-        refusal = error_text(error)
+        refusal = str(error) if isinstance(error, TensornpError) else error_text(error)
     order = "Fortran-contiguous" if plain.flags.f_contiguous else "not contiguous"
     order = "C-contiguous" if plain.flags.c_contiguous else order
     return ArraySummary(

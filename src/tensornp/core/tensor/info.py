@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.torch_private import is_unsharded
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -21,7 +21,7 @@ from tensornp.core.tensor.shards import shard_facts
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
 from tensornp.core.tensor.strides import is_in_order
 from tensornp.core.tensor.weight import is_weight, refused
-from tensornp.errors import NotATensorError, UnsupportedTensorError
+from tensornp.errors import NotATensorError
 
 
 @never_compiled
@@ -84,16 +84,10 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             storage=missing, _wrapper="" if is_made else form.wrapper,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
-    try:
-        info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
-        if info.data_state == "available" and (damage := form.kind.damage(tensor)):
-            info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
-        return info
-    except Exception as error:
-        # A class may compute even its own sizes.
-        if form.state != "wrapped":
-            raise
-        raise UnsupportedTensorError(f"{cls.__name__} does not tell its own shape: {error_text(error)}") from error
+    info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
+    if info.data_state == "available" and (damage := form.kind.damage(tensor)):
+        info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
+    return info
 
 
 @modes.outside_modes

@@ -197,9 +197,8 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
 def _axis_texts(seen: list[Array | None], shard: ShardFacts | None) -> Iterator[str]:
     """Yield for each axis its indices with any, in words; empty if all have some, or they were not kept."""
     for axis, mask in enumerate(seen):
-        own = mask
-        if mask is not None and shard is not None and shard.offsets is not None:
-            own = np.zeros(shard.whole[axis], bool) if shard.whole[axis] <= MAX_SIZE else None
-            if own is not None:
-                own[shard.offsets[axis] :][: len(mask)] = mask
-        yield "" if own is None or own.all() else f"axis {axis}: {ranges_text(own)} of {len(own):,}"
+        first, size = 0, 0 if mask is None else len(mask)
+        if shard is not None and shard.offsets is not None:
+            first, size = shard.offsets[axis], shard.whole[axis]
+        is_all = mask is None or (len(mask) == size and mask.all())
+        yield "" if is_all else f"axis {axis}: {ranges_text(mask, first)} of {size:,}"

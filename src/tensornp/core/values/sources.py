@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.convert.plan import check_readable
+from tensornp.core.convert.plan import decide
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
@@ -103,7 +103,7 @@ def source_of(
     if info is None:
         info = inspect(obj)
         if info.kind is not LOCAL:
-            check_readable(info)
+            decide(info)
     if is_dense and info.kind is SPARSE:
         return _of_array(to_numpy(obj), axis, in_order)
     return _of_tensor(obj, info, axis, in_order)
@@ -113,10 +113,10 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     plain_array = np.ndarray.view(array, np.ndarray)
     dtype = plain_array.dtype
     # Dtypes of ml_dtypes are of kind V, with a type of their own.
-    if dtype.kind not in "biufcV" or dtype.type is np.void:
-        raise UnsupportedArrayError(f"an array of {dtype} has no numbers; convert it first, with .astype() or .view()")
-    if dtype.kind in "fc" and dtype.itemsize > (8 if dtype.kind == "f" else 16):
-        raise UnsupportedArrayError(f"an array of {dtype} has more than 64 bits; pass .astype(np.float64)")
+    if dtype.kind not in "biufcV" or dtype.type in (np.void, np.longdouble, np.clongdouble):
+        raise UnsupportedArrayError(
+            f"an array of {dtype} has no numbers of at most 64 bits; convert it first, with .astype() or .view()"
+        )
     at = checked_axis(axis, plain_array.shape)
     is_masked = issubclass(type(array), np.ma.MaskedArray)
     part = part_of_array(plain_array, at, in_order=in_order or is_masked)
@@ -169,7 +169,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
     is_whole = form_of(tensor).state == "available"
     if not is_whole and any(place.is_partial() for place in tensor.placements):
         # The values are the sum over all ranks.
-        check_readable(info)
+        decide(info)
     source = source_of(info.kind.inner(tensor), axis, in_order=in_order)
     if is_whole or info.shard is None:
         return source

@@ -278,7 +278,7 @@ def test_a_scan_that_is_ended_keeps_what_it_has():
         (lambda: tnp.stats(torch.zeros(3), axis=True), "axis must be a dimension"),
         (lambda: tnp.stats(torch.tensor(1.0), axis=0), "axis must be a dimension"),
         (lambda: tnp.stats(torch.zeros(3), histogram=np.zeros(2)), "histogram must be"),
-        (lambda: tnp.stats(np.zeros(3, np.longdouble)), r"pass .astype\(np.float64\)"),
+        (lambda: tnp.stats(np.zeros(3, np.longdouble)), r"at most 64 bits"),
         (lambda: tnp.stats(torch.zeros(3)) + tnp.stats(torch.zeros(3).to(torch.complex64)), "do not add up"),
         (lambda: tnp.locate(torch.zeros(1).expand(2**20, 2**20)), "take an index of each expanded dimension"),
         (lambda: tnp.stats(torch.zeros(3)).quantile(1.5), "must be a share between 0 and 1"),

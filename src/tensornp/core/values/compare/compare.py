@@ -177,11 +177,9 @@ def _compared(a: Any, b: Any) -> Comparison:
 
 
 def _shapes_text(source: Source) -> str:
-    if not source.nested_shapes:
-        return str(source.shape)
-    # The last one stands for their end.
-    shapes = source.nested_shapes[:-1]
-    return f"[{', '.join(map(str, shapes[:3]))}{', ...' if len(shapes) > 3 else ''}]"
+    # The last one of nested shapes stands for their end.
+    shapes = [*map(str, source.nested_shapes[:-1])]
+    return f"[{', '.join(shapes[:3])}{', ...' if shapes[3:] else ''}]" if source.nested_shapes else str(source.shape)
 
 
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:

@@ -24,11 +24,6 @@ from tensornp.core.values.compare.numbers import Difference, rows_and_delta
 from tensornp.core.values.stats.figures import figures_of, modulus_of
 from tensornp.core.values.stats.record import alarm_text
 
-WRITTEN = ("torch", "uncounted", "unknown")
-"""Causes of which values have changed."""
-TOLD = ("may",)
-"""Causes of which there is no more to tell."""
-
 
 def snapshot_with_values(
     obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = 2**30
@@ -85,7 +80,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
         a, b = before.values, after.values
         has_copies = a is not None and b is not None and (a.shape, a.dtype) == (b.shape, b.dtype)
         has_copies = has_copies and not np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8))
-        is_told = after.info is None or change.cause in WRITTEN
+        is_told = after.info is None or change.cause in ("torch", "uncounted", "unknown")
         if is_told or has_copies:
             told = Difference(_by_blocks(before, after), "", 0.0)
             if has_copies:
@@ -96,7 +91,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
                 with np.errstate(all="ignore"):
                     alarm = alarm_text(figures_of(modulus_of(flat) if flat.dtype.kind == "c" else flat))
             change = replace(change, rows=told.rows, delta=told.delta, size=told.size, alarm=alarm)
-    return change if change.facts or change.rows or change.cause in TOLD else None
+    return change if change.facts or change.rows or change.cause == "may" else None
 
 
 def _by_blocks(before: Snapshot, after: Snapshot) -> str:

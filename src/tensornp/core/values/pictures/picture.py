@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.convert.plan import check_readable
+from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted
@@ -105,7 +105,7 @@ def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_
     if subject.num_parts:
         raise BadRequestError("a nested tensor is several arrays; pass t.unbind(), or one of these")
     if subject.shard is not None:
-        check_readable(inspect(obj))
+        decide(inspect(obj))
     if subject.plan.dtype.kind == "c":
         raise BadRequestError(_NO_BRIGHTNESS.format(described(obj).dtype))
     laid_out = layout_of(subject.shape, layout, max_tiles, max_pixels)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.convert.plan import ConversionPlan, check_readable, decide
+from tensornp.core.convert.plan import ConversionPlan, decide
 from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.modes import outside_modes
@@ -78,7 +78,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.gives_several:
-        check_readable(info)
+        decide(info)
         parts = tensor.unbind()
         if not parts:
             raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+Along = tuple[int, int, int]
 MIN_RATIO = 10.0
 """The ratio to the median norm from which a channel stands out."""
 _MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
@@ -31,18 +32,12 @@ class ChannelNorms:
     outliers: tuple[tuple[int, float], ...]
 
 
-class Along(NamedTuple):
-    axis: int
-    size: int
-    inner: int
-
-
 def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[Along, ...]:
-    """Return the layouts of the channels of a float weight whose dimensions lie in this order."""
+    """Return axis, size and elements of an index for the channels of a float weight in this order."""
     if order is None or len(shape) < 2 or not dtype.startswith(("float", "bfloat")):
         return ()
     return tuple(
-        Along(axis, shape[axis], math.prod(shape[d] for d in order[order.index(axis) + 1 :]))
+        (axis, shape[axis], math.prod(shape[d] for d in order[order.index(axis) + 1 :]))
         for axis in _AXES
         if _MIN_CHANNELS <= shape[axis] <= _MAX_CHANNELS and math.prod(shape) > shape[axis]
     )
@@ -62,12 +57,12 @@ def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
 
 
 def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
-    squares = [np.zeros(along.size) for along in layout]
+    squares = [np.zeros(size) for _, size, _ in layout]
     for of_task in found:
         for whole, part in zip(squares, of_task, strict=True):
             np.add(whole, part, out=whole)
     told = []
-    for along, whole in zip(layout, squares, strict=True):
+    for (axis, size, _), whole in zip(layout, squares, strict=True):
         norms = np.sqrt(whole)
         dead = np.flatnonzero(norms == 0)
         alive = (norms > 0) & np.isfinite(norms)
@@ -77,5 +72,5 @@ def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> t
             largest = out[np.argsort(-norms[out], kind="stable")][:_MAX_TOLD]
             ratios = tuple((int(i), float(norms[i] / limit * MIN_RATIO)) for i in largest)
             first = tuple(dead[:_MAX_TOLD].tolist())
-            told.append(ChannelNorms(along.axis, along.size, len(dead), first, len(out), ratios))
+            told.append(ChannelNorms(axis, size, len(dead), first, len(out), ratios))
     return tuple(told)

@@ -161,7 +161,7 @@ class Tasks:
     def tally(self, task: tuple[Part, list[Block]]) -> Tally:
         (part, blocks), found = task, list[TensorStats]()
         numel = sum([math.prod(block.shape) for block in blocks]) * part.per_element
-        squares, digests, kept, is_exact = [np.zeros(along.size) for along in self._layout], [], [np.empty(0)], True
+        squares, digests, kept, is_exact = [np.zeros(size) for _, size, _ in self._layout], [], [np.empty(0)], True
         one_in = min(self._one_in, part.numel)
         codes = np.zeros(NUM_CODES, np.int64) if one_in == 1 and numel > MAX_KEPT else None
         for block, read in zip(blocks, part.read(blocks), strict=True):
@@ -209,8 +209,8 @@ class Tasks:
             if some.dtype == np.float64:
                 # A square that is too small for a float is unknown, and not zero.
                 wide[(wide == 0) & (some != 0)] = np.nan
-            for sums, along in zip(squares, self._layout, strict=True):
-                add_by_index(sums, wide, start + at, along.inner)
+            for sums, (_, _, inner) in zip(squares, self._layout, strict=True):
+                add_by_index(sums, wide, start + at, inner)
 
     @np.errstate(all="ignore")
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
