@@ -74,7 +74,7 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     found = compared(tnp.weights(tmp_path / "base.safetensors"), tmp_path / "tuned.pt")
     assert found.missing == ("2.bias",)
     assert found.unexpected == ("model.module.extra",)
-    assert found._renamed["0.weight"] == "model.module.0.weight"
+    assert found._pairs["0.weight"] == "model.module.0.weight"
     assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
     text = weights_comparison_document(found).text()
     assert "tuned.pt has 'model.module.' before its names: a weight is found by either" in text
@@ -118,39 +118,6 @@ def test_shapes_are_told():
     assert "x" in found.failed
     assert not found.equal
     assert "x was not compared: " in weights_comparison_document(found).text()
-
-
-def trained(seed: int, num_steps: int) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-    torch.manual_seed(seed)
-    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
-    optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(num_steps):
-        model(torch.randn(5, 3)).sum().backward()
-        optimizer.step()
-    return model, optimizer
-
-
-def test_optimizers_are_compared_by_their_states():
-    """By the names of the parameters, where those are found, and nothing is changed; with any that has weights."""
-    model, first = trained(0, 2)
-    again, second = trained(0, 2)
-    before = copy.deepcopy(first.state_dict())
-    # Not by a function of the tests, which sees no model.
-    found = tnp.compare(first, second)
-    assert found.same_bits
-    assert len(found) == 12
-    assert "state.0.weight.exp_avg" in found
-    second.state[again[1].bias]["exp_avg"][0] += 1
-    found = tnp.compare(first, second)
-    assert found.changed() == ["state.1.bias.exp_avg"]
-    assert found["state.1.bias.exp_avg"].max_abs == pytest.approx(1, rel=1e-6)
-    assert tnp.compare(first, tnp.weights(first)).same_bits
-    after = first.state_dict()
-    assert after["param_groups"] == before["param_groups"]
-    for i, kept in before["state"].items():
-        assert all(torch.equal(after["state"][i][key], one) for key, one in kept.items())
-    with pytest.raises(tnp.BadRequestError, match="cannot be compared with all weights of an Adam"):
-        tnp.compare(model[0].weight, first)
 
 
 @pytest.mark.parametrize(

@@ -149,14 +149,12 @@ class WeightsComparison(Mapping[str, Comparison]):
                 norms.setdefault(self._quantities[name], []).append(one._norm)
         return {quantity: median(some) for quantity, some in norms.items()}
 
-    def _floor_of(self, name: str) -> float:
-        return self._median_norms.get(self._quantities[name], 0.0)
-
     @cached_property
     def moved(self) -> dict[str, float]:
         """Return the relative change of each weight, except from zero if no other norm is known."""
+        known = self._median_norms
         sizes = self._sizes.items()
-        return {name: size for name, size in sizes if not size or self._found[name]._norm or self._floor_of(name)}
+        return {name: n for name, n in sizes if not n or self._found[name]._norm or self._quantities[name] in known}
 
     @cached_property
     def _sizes(self) -> dict[str, float]:
@@ -166,14 +164,11 @@ class WeightsComparison(Mapping[str, Comparison]):
             norm, change = one._norm, one._norm_of_difference
             if norm is None or change is None or not self._is_measured(name):
                 continue
-            size = change / (max(norm, self._floor_of(name)) or 1.0) if math.isfinite(norm) else one.relative
+            floor = self._median_norms.get(self._quantities[name], 0.0)
+            size = change / (max(norm, floor) or 1.0) if math.isfinite(norm) else one.relative
             if size is not None:
                 sizes[name] = size
         return sizes
-
-    @cached_property
-    def _order(self) -> list[str]:
-        return sorted(self._found, key=self._place)
 
     def _place(self, name: str) -> tuple[int, float]:
         """Return the sort key: other shapes, not finite, weights, states, equal ones."""
@@ -191,6 +186,10 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._order)
+
+    @cached_property
+    def _order(self) -> list[str]:
+        return sorted(self._found, key=self._place)
 
     def __len__(self) -> int:
         return len(self._found)
@@ -212,9 +211,9 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def _told(self) -> str:
         part = shards_told(one.scope for one in self._found.values())
-        return self._verdict() + (f" ({part})" if part else "")
+        return self._numbers() + (f" ({part})" if part else "")
 
-    def _verdict(self) -> str:
+    def _numbers(self) -> str:
         if not self._found:
             return "equal, without values in either" if self._is_whole else "nothing could be compared"
         if not self.changed():

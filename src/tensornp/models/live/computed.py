@@ -18,6 +18,7 @@ from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes, with_overrides
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.memory.footprint import check_parts
+from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.members import members_of, registered_names
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.paths import is_attribute_name
@@ -43,39 +44,36 @@ _PACKED = {
 class OffloadMap(NamedTuple):
     """The map of weights in accelerate's hook on a module, and the prefix of its names below the module.
 
-    `number` is the place of the hook in a sequence of hooks.
+    `path` leads from the module to the hook, which may be one of a sequence.
     """
 
     module: Any
     holder: str
-    number: int | None
+    path: str
     reaches_below: bool
     prefix: str = ""
 
     def weight(self, live: WeightEntry, name: str) -> WeightEntry:
         """Return the offloaded weight that a parameter on the meta device stands for."""
-        key, number = self.prefix + name, self.number
-        path = "_hf_hook" if number is None else f"_hf_hook.hooks[{number}]"
-        code = self.holder and f"{self.holder}.{path}.weights_map[{key!r}]"
+        key, path = self.prefix + name, self.path
+        code = self.holder and f"{self.holder}{path}.weights_map[{key!r}]"
         row = noted(live._with_(code=code, problem=""), "offloaded by accelerate")
         return _on_request(
-            row, self.module, self.holder, lambda module: _hook_of(module, number).weights_map[key],
+            row, self.module, self.holder, lambda module: look_up(f"_{path}", {"_": module}).weights_map[key],
             requires_grad=live.requires_grad, identity=live._source.identity, location="accelerate",
         )  # fmt: skip
 
 
 def offload_maps(module: Any, code: str) -> Iterator[OffloadMap]:
     """Yield the maps of offloaded weights in accelerate's hooks on a module."""
-    inner = getattr(_hook_of(module, None), "hooks", None)
-    for number in range(len(inner)) if isinstance(inner, (list, tuple)) else (None,):
-        held = getattr(_hook_of(module, number), "__dict__", {})
-        if held.get("weights_map") is not None and held.get("offload"):
-            yield OffloadMap(module, code, number, held.get("place_submodules") is True)
-
-
-def _hook_of(module: Any, number: int | None) -> Any:
     hook = object.__getattribute__(module, "__dict__")["_hf_hook"]
-    return hook if number is None else hook.hooks[number]
+    inner: Any = getattr(hook, "hooks", None)
+    is_sequence = isinstance(inner, (list, tuple))
+    hooks = {f"._hf_hook.hooks[{i}]": one for i, one in enumerate(inner)} if is_sequence else {"._hf_hook": hook}
+    for path, one in hooks.items():
+        held = getattr(one, "__dict__", {})
+        if held.get("weights_map") is not None and held.get("offload"):
+            yield OffloadMap(module, code, path, held.get("place_submodules") is True)
 
 
 def packed_class(module: Any) -> str:

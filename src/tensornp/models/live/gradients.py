@@ -35,9 +35,7 @@ def gradients_of(
             continue
         try:
             figures = stats(gradient, histogram=None)
+            found[entry.name] = Gradient(figures.norm, alarm_text(figures))
         except TensornpError:
             found[entry.name] = Gradient(None, "")
-            continue
-        norm = None if figures.norm is None else float(figures.norm)
-        found[entry.name] = Gradient(norm, alarm_text(figures))
     return found
