@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -15,13 +15,16 @@ from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
 from tensornp.errors import TooLargeError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
+
+_MAX_INNER = 6
+"""Tensors of which another consists that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +205,10 @@ def _why_unknown(dtype: str) -> str:
         return ""
     is_there = tuple(map(int, torch.split(".")[:2])) >= SINCE[dtype]
     return "" if is_there else f"torch {torch} has no {dtype}; install a newer one"
+
+
+def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
+    """Return a class with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
+    parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
+    more = ["…"] if len(inner) > _MAX_INNER else []
+    return f"{class_name}: {', '.join(parts + more)}" if parts else class_name
