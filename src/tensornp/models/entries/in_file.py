@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensornp.core.memory.extents import Extent as Laid
-from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
 from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry, shape_text
@@ -183,28 +182,13 @@ def weight_in(
     if nbytes is None:
         sizes = shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize if dtype in KNOWN else 0
-    problem = problem or why_no_array(shape, dtype)
+    problem = problem or why_no_array(shape)
     return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem)
 
 
-def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
-    """Return why NumPy or torch has no such shape or dtype, or ``""``."""
-    if len(shape) > MAX_NDIM:
-        return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
-    return _why_unknown(dtype) if dtype in SINCE else ""
-
-
-@cache
-def _why_unknown(dtype: str) -> str:
-    # Torch itself is not imported to list a file.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        torch = version("torch").partition("+")[0]
-    except PackageNotFoundError:
-        return ""
-    is_there = tuple(map(int, torch.split(".")[:2])) >= SINCE[dtype]
-    return "" if is_there else f"torch {torch} has no {dtype}; install a newer one"
+def why_no_array(shape: tuple[int, ...]) -> str:
+    """Return why NumPy has no such shape, or ``""``."""
+    return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most" if len(shape) > MAX_NDIM else ""
 
 
 def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:

@@ -17,7 +17,7 @@ from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_file import FileSource, inner_text, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
-from tensornp.models.files.zip_directory import ZIP_MAGIC, ByteRange, Record, records_of
+from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
@@ -82,9 +82,6 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
 
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
-    if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
-        # torch would take it for a tar or a pickle.
-        raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
     with file.scanned() as there:
         archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
     contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
@@ -215,16 +212,7 @@ class _Storages(NamedTuple):
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
-        parts, met, waiting = list[WeightEntry](), set[int](), [tensor]
-        while waiting:
-            one = waiting.pop()
-            if id(one) in met:
-                continue
-            met.add(id(one))
-            if one.storage is None:
-                waiting += [inner for _, inner in reversed(one.inner)]
-            elif one.dtype:
-                parts.append(self._laid(name, code, one))
+        parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
         # Two attributes can be one tensor.
         nbytes = sum({part.extents: part.nbytes for part in parts}.values())
         inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]

@@ -63,8 +63,8 @@ class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
     `problem` says why it is not read, and `is_sound` is False if the view does not fit its storage. A tensor with a
-    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from the
-    tensors `inner`, its attributes.
+    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from its
+    attributes `inner`, of which the `parts` have a storage.
     """
 
     storage: Storage | None = None
@@ -79,6 +79,7 @@ class PickledTensor(NamedTuple):
     quantizer: Any = None
     class_name: str = ""
     inner: tuple[tuple[str, PickledTensor], ...] = ()
+    parts: tuple[PickledTensor, ...] = ()
 
     @property
     def storage_nbytes(self) -> int:
@@ -179,9 +180,10 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: An
     pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
     attributes = {key: value for key, value in pairs if type(key) is str}
     inner = [(legible(key[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
+    parts = {id(part): part for _, one in inner for part in ((one,) if one.storage is not None else one.parts)}
     made = PickledTensor(
         None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, requires_grad=requires_grad, class_name=name,
-        inner=tuple(inner),
+        inner=tuple(inner), parts=tuple(parts.values()),
     )  # fmt: skip
     if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
         why = f"{name} computes its values, and no class that a file names is imported"
