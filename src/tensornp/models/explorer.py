@@ -11,8 +11,8 @@ from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry, not_counted
-from tensornp.models.entries.relations import held_by, identity_of, stored_in_files, stored_in_memory
+from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
+from tensornp.models.entries.relations import held_by, identity_of, not_counted, stored_in_files, stored_in_memory
 from tensornp.models.names.quoted import closest, names_above, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told

@@ -21,8 +21,9 @@ from tensornp.core.values.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
-from tensornp.models.entries.entry import COMPUTED, WeightEntry, not_counted
+from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.in_memory import kind_of, weight_of
+from tensornp.models.entries.relations import not_counted
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import explorer_of
 from tensornp.models.names.quoted import closest, shown_name

@@ -62,9 +62,6 @@ KNOWN: dict[str, DtypeFacts] = (
 EXTENSIONS = {facts.extension: facts for facts in KNOWN.values() if facts.extension}
 """Those that NumPy holds through ml_dtypes only, by the name there."""
 
-SINCE = {"float8_e8m0fnu": (2, 7), "float4_e2m1fn_x2": (2, 8)}
-"""The release of torch that has brought a dtype, of those which not all have."""
-
 FLOAT4_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0)
 """The value of each 4-bit code of E2M1 (OCP Microscaling Formats 1.0, table 5); a byte's low nibble comes first."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,9 +26,7 @@ META = "meta"
 """The device of tensors that have no values."""
 
 _BEFORE_NAME = {"same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps"}
-_MAX_INNER = 6
-"""Tensors of which another consists that are told."""
-_SAME = "same elements"
+SAME = "same elements"
 
 
 class Related(NamedTuple):
@@ -59,8 +56,8 @@ class WeightEntry(Weight):
     name : str
         Its keys, joined by dots.
     kind : str
-        "parameter", "buffer", "tensor", "array", "state" (which belongs to another weight, as scales do), or
-        "computed" by a module at each access, which no total counts, and a scan reads only if it is named.
+        "parameter", "buffer", "tensor", "array", "state" (of another weight, as scales are), or "computed" by a
+        module at each access, which no total counts.
     shape : tuple of int or None
         None where it is not known yet.
     dtype : str
@@ -109,18 +106,15 @@ class WeightEntry(Weight):
     @property
     def location(self) -> str:
         """A device, the path of its file, or the folder of its files."""
-        location: str = self._source.location
-        return location
+        return str(self._source.location)
 
     @property
     def requires_grad(self) -> bool | None:
         """Return whether backward computes a gradient for it, None for files."""
-        requires_grad: bool | None = self._source.requires_grad
-        return requires_grad
+        return self._source.requires_grad  # type: ignore[no-any-return]
 
     @property
     def _is_trained(self) -> bool | None:
-        """Return whether it requires a gradient, None for non-parameters without one."""
         return self.requires_grad if self.kind == "parameter" or self.requires_grad else None
 
     @property
@@ -159,12 +153,10 @@ class WeightEntry(Weight):
 
     @property
     def _num_parameters(self) -> int | None:
-        """Return the number of unpacked parameters, None if it is unknown."""
         return self._packed.num_parameters if self._packed is not None else self.numel
 
     @property
     def _dtype_of_values(self) -> str:
-        """The dtype of the values; not `dtype` if codes are stored."""
         return self._source.dtype_of_values or self.dtype
 
     @property
@@ -174,7 +166,7 @@ class WeightEntry(Weight):
 
     @property
     def _copies(self) -> list[str]:
-        return [other.name for other in self.related if other.relation == _SAME]
+        return [other.name for other in self.related if other.relation == SAME]
 
     @property
     def tensor(self) -> Any:
@@ -193,14 +185,9 @@ class WeightEntry(Weight):
         return self._source.plan(index, **of_shard)
 
     def to_numpy(
-        self,
-        index: Any = ...,
-        *,
-        copy: bool | None = None,
-        writeable: bool | None = None,
-        dtype: object = None,
+        self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None,
         shard: str | None = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Return the values at `index` as an array; only those are read.
 
         Parameters
@@ -241,8 +228,7 @@ class WeightEntry(Weight):
         return self._source.values()
 
     def _values_here(self) -> Any:
-        if not self._is_in_shards:
-            self._check_readable()
+        self._check_readable(is_part_enough=True)
         return self._source.values()
 
     def stats(self) -> TensorStats:
@@ -250,24 +236,23 @@ class WeightEntry(Weight):
 
         A sharded weight has the statistics of this rank's shard, as in `tnp.stats`. Errors are those of `to_numpy`.
         """
-        if not self._is_in_shards:
-            self._check_readable()
+        self._check_readable(is_part_enough=True)
         if self._packed is not None:
             # The format alone gives codes a meaning.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        found: TensorStats = self._source.stats()
-        return found
+        return self._source.stats()  # type: ignore[no-any-return]
 
-    def _check_readable(self) -> None:
+    def _check_readable(self, *, is_part_enough: bool = False) -> None:
         """Raise NoDataError if there are no values, with expressions to use instead."""
-        if self.problem:
-            tensor = self.code or "tensor"
-            # A part of a sum is no value.
-            local = f"{tensor}.to_local(), or " if self._numel_elsewhere else ""
-            cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
-            said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
-            raise NoDataError(said + (cure if self._is_in_shards else ""))
+        if not self.problem or (is_part_enough and self._is_in_shards):
+            return
+        tensor = self.code or "tensor"
+        # A part of a sum is no value.
+        local = f"{tensor}.to_local(), or " if self._numel_elsewhere else ""
+        cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
+        said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
+        raise NoDataError(said + (cure if self._is_in_shards else ""))
 
     _mime_, _repr_html_ = mime_of, html_of
 
@@ -302,31 +287,11 @@ def nothing(
     return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem, _is_pending=is_pending)
 
 
-def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
-    """Return a class with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
-    parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
-    more = ["…"] if len(inner) > _MAX_INNER else []
-    return f"{class_name}: {', '.join(parts + more)}" if parts else class_name
-
-
 def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
     """Return a shape as text, ``""`` if it is unknown."""
     if shape is not None:
         return cut(str(shape).replace("-1", "?"), MAX_TOLD)
     return "computed when asked" if kind == COMPUTED else ""
-
-
-def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
-    """Return the names that totals leave out: repeated and computed weights."""
-    found: list[str] = []
-    earlier: set[str] = set()
-    for one in entries:
-        same = [*one.tied_to, *(other.name for other in one.related if other.relation in (_SAME, "reinterpreted"))]
-        if one.kind == COMPUTED or (same and not earlier.isdisjoint(same)):
-            found.append(one.name)
-        if same:
-            earlier.add(one.name)
-    return frozenset(found)
 
 
 _COUNTERS = frozenset(

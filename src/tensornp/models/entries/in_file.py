@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensornp.core.memory.extents import Extent as Laid
-from tensornp.core.tensor.dtypes import KNOWN, SINCE, stored_dtype
+from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
 from tensornp.errors import TooLargeError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
 from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile, Reader
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
+
+_MAX_INNER = 6
+"""Tensors of which another consists that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,25 +182,17 @@ def weight_in(
     if nbytes is None:
         sizes = shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
         nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize if dtype in KNOWN else 0
-    problem = problem or why_no_array(shape, dtype)
+    problem = problem or why_no_array(shape)
     return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem)
 
 
-def why_no_array(shape: tuple[int, ...], dtype: str) -> str:
-    """Return why NumPy or torch has no such shape or dtype, or ``""``."""
-    if len(shape) > MAX_NDIM:
-        return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
-    return _why_unknown(dtype) if dtype in SINCE else ""
+def why_no_array(shape: tuple[int, ...]) -> str:
+    """Return why NumPy has no such shape, or ``""``."""
+    return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most" if len(shape) > MAX_NDIM else ""
 
 
-@cache
-def _why_unknown(dtype: str) -> str:
-    # Torch itself is not imported to list a file.
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        torch = version("torch").partition("+")[0]
-    except PackageNotFoundError:
-        return ""
-    is_there = tuple(map(int, torch.split(".")[:2])) >= SINCE[dtype]
-    return "" if is_there else f"torch {torch} has no {dtype}; install a newer one"
+def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
+    """Return a class with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
+    parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
+    more = ["…"] if len(inner) > _MAX_INNER else []
+    return f"{class_name}: {', '.join(parts + more)}" if parts else class_name

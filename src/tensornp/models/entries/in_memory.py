@@ -25,7 +25,8 @@ from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TensornpError
-from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry, inner_text
+from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry
+from tensornp.models.entries.in_file import inner_text
 from tensornp.models.entries.source import Source
 from tensornp.models.entries.take import Array, Shape, taken_by
 from tensornp.models.names.quoted import part_of_storage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.memory.extents import RELATIONS, Extent, Piece, counted_once, nbytes_by_device, relation_of
-from tensornp.models.entries.entry import COMPUTED, Related, WeightEntry
+from tensornp.models.entries.entry import COMPUTED, SAME, Related, WeightEntry
 from tensornp.models.entries.source import NoSource
 
 if TYPE_CHECKING:
@@ -130,6 +130,19 @@ def identity_of(entry: WeightEntry) -> object:
     if entry._source.lies is None:
         return entry._source.identity
     return id(entry._source) if entry.problem else (entry._source.identity, entry.note)
+
+
+def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
+    """Return the names that totals leave out: repeated and computed weights."""
+    found: list[str] = []
+    earlier: set[str] = set()
+    for one in entries:
+        same = [*one.tied_to, *(other.name for other in one.related if other.relation in (SAME, "reinterpreted"))]
+        if one.kind == COMPUTED or (same and not earlier.isdisjoint(same)):
+            found.append(one.name)
+        if same:
+            earlier.add(one.name)
+    return frozenset(found)
 
 
 def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
-from tensornp.errors import CopyRequiredError, TooLargeError
+from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
 from tensornp.models.entries.take import Array, Shape, taken_by
 
 _MAX_INNER, _MAX_BOX = 2**16, 2**20
@@ -167,6 +167,7 @@ class StoredSource(Source):
         from tensornp.core.values.stored import StoredValues
 
         name = self.dtype_of_values
+        _torch_dtype(name)
         is_in_order = self.order == tuple(range(len(self.shape)))
 
         @contextmanager
@@ -267,7 +268,16 @@ def tensor_of(bits: Array, name: str) -> torch.Tensor:
     import torch
 
     flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
-    return torch.from_numpy(flat).view(getattr(torch, name)).reshape(bits.shape)
+    return torch.from_numpy(flat).view(_torch_dtype(name)).reshape(bits.shape)
+
+
+def _torch_dtype(name: str) -> torch.dtype:
+    import torch
+
+    if not hasattr(torch, name):
+        raise NoDataError(f"torch {torch.__version__} has no {name}; install a newer one")
+    found: torch.dtype = getattr(torch, name)
+    return found
 
 
 def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:

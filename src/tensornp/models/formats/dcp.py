@@ -153,7 +153,7 @@ def _tensor(items: _Items, name: str, key: Any, fields: dict[Any, Any]) -> Weigh
     nbytes = sum(math.prod(chunk.sizes) for chunk in chunks) * stored_dtype(dtype).itemsize if chunks else 0
     folder = str(items.folder)
     source, code = ChunkSource(shape, dtype, folder, tuple(chunks)), f"tnp.weights({folder!r})[{name!r}].to_numpy()"
-    problem = problem or why_no_array(shape, dtype)
+    problem = problem or why_no_array(shape)
     return WeightEntry(name, "tensor", shape, dtype, nbytes, source, code, problem=problem)
 
 

@@ -78,17 +78,10 @@ class GgmlBlocks(Codec):
             raise MissingLibraryError(
                 f"the values of {self.name} need the library gguf; pip install 'tensornp[gguf]' brings it"
             ) from None
-        numel = self.packing[0]
-        made = np.empty((len(blocks), numel), VALUES)
-        step = BLOCK_NUMEL // numel
         try:
-            kind = GGMLQuantizationType[self.name]
-            for first in range(0, len(blocks), step):
-                some = blocks[first : first + step].view(np.uint8)
-                made[first : first + step] = dequantize(some, kind).reshape(-1, numel)
+            return np.asarray(dequantize(blocks.view(np.uint8), GGMLQuantizationType[self.name]))
         except (NotImplementedError, KeyError):
             raise NoDataError(f"the library gguf has no values of {self.name}; a newer one may have") from None
-        return made
 
 
 QUANTIZED = {

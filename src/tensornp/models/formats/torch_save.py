@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, inner_text, noted, nothing
-from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.in_file import FileSource, inner_text, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
-from tensornp.models.files.zip_directory import ZIP_MAGIC, ByteRange, Record, records_of
+from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.contents import Beside, Contents
 from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
-from tensornp.models.pickles.leaves import Leaves, Path, names_of
+from tensornp.models.pickles.leaves import Leaves, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
@@ -82,9 +82,6 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
 
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
-    if file.read(0, len(ZIP_MAGIC)) != ZIP_MAGIC:
-        # torch would take it for a tar or a pickle.
-        raise CheckpointError(f"{file.path!r} is a zip file, but does not begin as those of torch.save do")
     with file.scanned() as there:
         archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
     contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
@@ -147,31 +144,23 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
     leaves = Leaves(found.root)
-    listed: list[tuple[Path, str, Any]] = []
-    names: list[str] = []
-    num_said = 0
-    for path, value in leaves:
-        num_said += type(value) is not PickledTensor
-        if type(value) is PickledTensor or num_said <= _MAX_SAID:
-            name, bracket = names_of(path)
-            listed.append((path, bracket, value))
-            names.append(name or "tensor")
-    problems = [*every, *map(NotListed, leaves.problems())]
+    every_leaf = [(path, *names_of(path), value) for path, value in leaves]
+    tensors = [leaf for leaf in every_leaf if type(leaf[-1]) is PickledTensor]
+    said = [leaf for leaf in every_leaf if type(leaf[-1]) is not PickledTensor][:_MAX_SAID]
+    besides = Beside(
+        zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
+    )
     entries: list[WeightEntry] = []
-    besides, of_tensors = Beside(), []
     in_file = _Storages(file, storages, is_swapped, wanted)
-    for (path, bracket, value), name in zip(listed, unique_names(names), strict=True):
-        if type(value) is PickledTensor:
-            code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
-            if wanted:
-                # torch would refuse it, or import what the file names.
-                code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
-            entries.append(in_file.entry(value, name, code))
-            of_tensors.append(path)
-        else:
-            besides[name] = value
-    optimizers, entries = optimizers_in(found.root, of_tensors, entries)
-    return Contents(entries, besides, problems, optimizers)
+    names = unique_names([name or "tensor" for _, name, _, _ in tensors])
+    for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
+        code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
+        if wanted:
+            # torch would refuse it, or import what the file names.
+            code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
+        entries.append(in_file.entry(tensor, name, code))
+    optimizers, entries = optimizers_in(found.root, [path for path, *_ in tensors], entries)
+    return Contents(entries, besides, [*every, *map(NotListed, leaves.problems())], optimizers)
 
 
 class _Storages(NamedTuple):
@@ -215,16 +204,7 @@ class _Storages(NamedTuple):
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
-        parts, met, waiting = list[WeightEntry](), set[int](), [tensor]
-        while waiting:
-            one = waiting.pop()
-            if id(one) in met:
-                continue
-            met.add(id(one))
-            if one.storage is None:
-                waiting += [inner for _, inner in reversed(one.inner)]
-            elif one.dtype:
-                parts.append(self._laid(name, code, one))
+        parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
         # Two attributes can be one tensor.
         nbytes = sum({part.extents: part.nbytes for part in parts}.values())
         inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]

@@ -21,7 +21,7 @@ from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
-from tensornp.models.quantization.layouts import GPTQ_CONFIG, has_halves, may_have_meaning, with_meaning
+from tensornp.models.quantization.layouts import GPTQ_CONFIG, may_have_meaning, with_meaning
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
@@ -45,7 +45,7 @@ def open_file(path: Place) -> Contents:
     """
     form, found = read_contents(listed(path))
     if form.is_apart:
-        is_asked = not isinstance(path, Address) or may_have_meaning(found.entries) or has_halves(found.entries)
+        is_asked = not isinstance(path, Address) or may_have_meaning(found.entries)
         found = _with_config(found, *(config_beside(path.parent) if is_asked else ({}, [])))
     elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
         raise CheckpointError(f"{str(path)!r} holds nothing")

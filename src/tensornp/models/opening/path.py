@@ -6,7 +6,6 @@ import functools
 import os
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +35,13 @@ _MAX_REFUSED = 200
 _MAY_BE_ADDRESS = re.compile(r"\w\w:/")
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
-_FIRST = (
-    r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*",
-    r"wpe|pos|pos_\w+|position\w*|embed_pos\w*",
-    r"\w*embed\w*|encoder",
-)
-_LAST = r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score"
-"""Modules above the layers that stand before all others, each row before the next one, and behind them."""
+_RANKS = {
+    r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*": -3,
+    r"wpe|pos|pos_\w+|position\w*|embed_pos\w*": -2,
+    r"\w*embed\w*|encoder": -1,
+    r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score": 1,
+}
+"""Where modules above the layers stand: before all others, which have 0, or behind them."""
 _DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
@@ -67,7 +66,8 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
         listed[one.location, one.dtype].append(one.name)
     if not all(location.endswith(SAFETENSORS) and names == sorted(names) for (location, _), names in listed.items()):
         return entries
-    return [entries[i] for i in in_model_order([one.name for one in entries])]
+    seen: dict[str, int] = {}
+    return sorted(entries, key=lambda one: _place_of(one.name, seen))
 
 
 def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
@@ -145,27 +145,21 @@ def _open(there: Place) -> Contents:
     return open_file(there)
 
 
-def in_model_order(names: Sequence[str]) -> list[int]:
-    """Return the positions of names in model order; unknown modules keep their order."""
-    seen: dict[str, int] = {}
-    keys = []
-    for name in names:
-        key: list[tuple[int, int, list[int]]] = []
-        above, is_above, parts = "", True, name.split(".")
-        for i, part in enumerate(parts, 1):
-            rank, pattern, numbers = _facts(part)
-            above = f"{above}.{pattern}"
-            place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
-            key.append((rank if is_above else 0, place, numbers))
-            is_above = is_above and pattern != "0"
-        keys.append(key)
-    return sorted(range(len(names)), key=keys.__getitem__)
+def _place_of(name: str, seen: dict[str, int]) -> list[tuple[int, int, list[int]]]:
+    """Return the sort key of a name in model order; unknown modules keep their order, which `seen` notes."""
+    key: list[tuple[int, int, list[int]]] = []
+    above, is_above, parts = "", True, name.split(".")
+    for i, part in enumerate(parts, 1):
+        rank, pattern, numbers = _facts(part)
+        above = f"{above}.{pattern}"
+        place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
+        key.append((rank if is_above else 0, place, numbers))
+        is_above = is_above and pattern != "0"
+    return key
 
 
 @functools.lru_cache(maxsize=2**16)
 def _facts(part: str) -> tuple[int, str, list[int]]:
-    """Return the rank of a module (negative: first, 1: last), and its text apart from its numbers."""
-    lower = part.lower()
-    early = next((i for i, pattern in enumerate(_FIRST) if re.fullmatch(pattern, lower)), None)
-    rank = early - len(_FIRST) if early is not None else int(re.fullmatch(_LAST, lower) is not None)
+    """Return the rank of a module, and its text apart from its numbers."""
+    rank = next((rank for pattern, rank in _RANKS.items() if re.fullmatch(pattern, part.lower())), 0)
     return rank, _DIGITS.sub("0", part), list(map(int, _DIGITS.findall(part)))

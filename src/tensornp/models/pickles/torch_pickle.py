@@ -63,8 +63,8 @@ class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
     `problem` says why it is not read, and `is_sound` is False if the view does not fit its storage. A tensor with a
-    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from the
-    tensors `inner`, its attributes.
+    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from its
+    attributes `inner`, of which the `parts` have a storage.
     """
 
     storage: Storage | None = None
@@ -72,13 +72,13 @@ class PickledTensor(NamedTuple):
     offset: int = 0
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
-    requires_grad: bool = False
     is_parameter: bool = False
     problem: str = ""
     is_sound: bool = True
     quantizer: Any = None
     class_name: str = ""
     inner: tuple[tuple[str, PickledTensor], ...] = ()
+    parts: tuple[PickledTensor, ...] = ()
 
     @property
     def storage_nbytes(self) -> int:
@@ -129,7 +129,7 @@ def _storage_of(pid: Any) -> Any:
 
 
 def _tensor(
-    storage: Any = None, offset: Any = None, shape: Any = None, strides: Any = None, requires_grad: Any = False,
+    storage: Any = None, offset: Any = None, shape: Any = None, strides: Any = None, _: Any = False,
     hooks: Any = None, metadata: Any = None, *, dtype: str = "", quantizer: Any = None,
 ) -> PickledTensor:  # fmt: skip
     shape, strides = sizes_of(shape), sizes_of(strides)
@@ -137,7 +137,7 @@ def _tensor(
         return _unread("its storage, shape or strides are not told")
     dtype = dtype or (_CODES.get(storage.dtype, storage.dtype) if quantizer is not None else storage.dtype)
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
-    made = PickledTensor(storage, name, offset, shape, strides, requires_grad is True, quantizer=quantizer)
+    made = PickledTensor(storage, name, offset, shape, strides, quantizer=quantizer)
     if problem := _problem(made):
         return made._replace(problem=problem, is_sound=False)
     # A view may be meant conjugated or negated.
@@ -156,21 +156,21 @@ def _problem(tensor: PickledTensor) -> str:
     return "" if is_inside else "it reaches beyond its storage"
 
 
-def _parameter(data: Any, requires_grad: Any = False, *_: Any) -> Any:
+def _parameter(data: Any, *_: Any) -> Any:
     if type(data) is not PickledTensor:
         raise TypeError
-    return data._replace(is_parameter=True, requires_grad=requires_grad is True)
+    return data._replace(is_parameter=True)
 
 
 def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
     """Return the tensor of a subclass: of a class that wraps others, or with values of its own."""
     if type(func) is Function and func.what == _WRAPPER:
-        return _wrapper(*args[:3], requires_grad=args[7:8] == (True,), state=state)
+        return _wrapper(args[0], args[1], args[2], state)
     made = func.make(*args) if type(func) is Function and func.make is not None else None
     return made if type(made) is PickledTensor else _unread("it is of a subclass, which the file does not lay out")
 
 
-def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: Any) -> PickledTensor:
+def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
     """Return a tensor whose class computes its values, such as DTensor and those of torchao."""
     name, shape = legible(class_of(cls)[1][:MAX_NAME]), sizes_of(shape)
     if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
@@ -179,9 +179,10 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: An
     pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
     attributes = {key: value for key, value in pairs if type(key) is str}
     inner = [(legible(key[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
+    parts = {id(part): part for _, one in inner for part in ((one,) if one.storage is not None else one.parts)}
     made = PickledTensor(
-        None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, requires_grad=requires_grad, class_name=name,
-        inner=tuple(inner),
+        None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, class_name=name, inner=tuple(inner),
+        parts=tuple(parts.values()),
     )  # fmt: skip
     if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
         why = f"{name} computes its values, and no class that a file names is imported"
@@ -193,7 +194,7 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, *, requires_grad: bool, state: An
     if type(local) is not PickledTensor or not is_kept:
         return made._replace(problem="its part of it is not told, or is to be added to those of other ranks")
     if local.storage is not None and (local.dtype, local.shape) == (made.dtype, made.shape):
-        return local._replace(requires_grad=made.requires_grad, class_name=DTENSOR)
+        return local._replace(class_name=DTENSOR)
     why = f"the file holds the part of one rank, of shape {local.shape}"
     return made._replace(problem=f"{why}; save full_tensor() of it, or all ranks by torch.distributed.checkpoint")
 

@@ -85,9 +85,10 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
 
 
 def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
-    """Return whether a configuration may describe some of the weights."""
+    """Return whether a configuration may describe some of the weights, or an adapter."""
     ends = tuple(_SCALES)
-    return any(one.name.endswith(ends) or (one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
+    every = ((one.name, one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
+    return any(is_coded or name.endswith(ends) or ".lora_" in name for name, is_coded in every)
 
 
 def _with_scales(by_name: Mapping[str, WeightEntry]) -> Iterator[tuple[WeightEntry, WeightEntry]]:
@@ -295,8 +296,3 @@ def with_pairs(entries: list[WeightEntry], config: Any = None) -> list[WeightEnt
             for side, other in ("AB", "BA"):
                 notes[pair[side].name] = f"{said}, with lora_{pair[other].name.rpartition('.lora_')[2]}"
     return [noted(one, notes[one.name], first=False) if one.name in notes else one for one in entries]
-
-
-def has_halves(entries: Iterable[WeightEntry]) -> bool:
-    """Return whether any weight may be half of an adapter."""
-    return any(".lora_" in entry.name for entry in entries)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.models.entries.entry import not_counted
+from tensornp.models.entries.relations import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
