@@ -24,7 +24,7 @@ _COLOURS = [(0, 0, 0), (128, 128, 128), (217, 119, 6)]
 
 
 def curves_part(record: PassRecord) -> Part:
-    """Return a curve for each norm of the last module that the block called in each step; nothing for few steps."""
+    """Return a curve for each norm of the module that the block calls in each step."""
     calls: dict[int, Call] = {}
     for call in record.children(record.calls[0]):
         step = record.step_of(call)
