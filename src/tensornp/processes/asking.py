@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensornp
 from tensornp.core.lowlevel.attributes import an_instance, error_text
 from tensornp.core.lowlevel.text import counted, format_number, number_ranges
+from tensornp.core.values.stats.record import FIGURES, TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut
 from tensornp.processes.answering import answer
@@ -130,6 +131,35 @@ def _reply_of(future: Any) -> Any:
     return rank, num_ranks, cut(reason, MAX_TOLD), result
 
 
+class Facts(NamedTuple):
+    """The facts of a whole weight that should be equal on all ranks."""
+
+    kind: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    nbytes: int
+    requires_grad: bool | None
+    device: str
+    layout: str
+    tied_to: str
+
+    def unlike(self, other: Facts) -> str:
+        """Return the facts that differ here, with their values on the other ranks."""
+        names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
+        names = [name for name in names if name != "nbytes" or len(names) == 1]
+        return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
+
+
+class Row(NamedTuple):
+    """The answer of one rank on one weight; a complex one has figures of its parts too."""
+
+    facts: Facts
+    box: Any
+    digest: bytes | None
+    figures: tuple[TensorStats, ...]
+    places: tuple[Any, ...]
+
+
 @dataclass
 class Answers:
     """The answers to one question by rank, the ids of who gave them, and the reasons of the others by id."""
@@ -157,6 +187,13 @@ class Answers:
         for noun, rank, reason in self.reasons.values():
             by_reason.setdefault((noun, reason), []).append(rank)
         return [f"{ranks_text(ranks, noun)}: {reason}" for (noun, reason), ranks in by_reason.items()]
+
+    def rows(self) -> Iterator[tuple[Any, str, Row]]:
+        """Yield each rank with each of its weights."""
+        for rank, (rows, *_) in self.found.items():
+            for name, facts, box, digest, figures, places in rows:
+                made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in figures)
+                yield rank, name, Row(Facts(*facts), box, digest, made, places)
 
 
 def ranks_text(ranks: Iterable[Any], noun: str = "rank") -> str:

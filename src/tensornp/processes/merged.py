@@ -11,32 +11,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, scoped, sum_of
+from tensornp.core.values.stats.record import ALL, PARTIAL, TensorStats, scoped, sum_of
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
-from tensornp.processes.asking import Answers, Asker, ranks_text
+from tensornp.processes.asking import Answers, Asker, Facts, Row, ranks_text
 
 _MAX_NAMED = 3
 _Found = TypeVar("_Found")
-
-
-class Facts(NamedTuple):
-    """The facts of a whole weight that should be equal on all ranks."""
-
-    kind: str
-    shape: tuple[int, ...] | None
-    dtype: str
-    nbytes: int
-    requires_grad: bool | None
-    device: str
-    layout: str
-    tied_to: str
-
-    def unlike(self, other: Facts) -> str:
-        """Return the facts that differ here, with their values on the other ranks."""
-        names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
-        names = [name for name in names if name != "nbytes" or len(names) == 1]
-        return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +47,6 @@ class OnRanks:
         others = [f"{ranks_text(ranks)} has {facts.unlike(self.facts)}" for facts, ranks in self.variants[1:]]
         more = f"{len(others) - _MAX_NAMED:,} more are different" if len(others) > _MAX_NAMED else ""
         return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
-
-
-class _Row(NamedTuple):
-    """The answer of one rank on one weight; a complex one has figures of its parts too."""
-
-    facts: Facts
-    box: Any
-    digest: bytes | None
-    figures: tuple[TensorStats, ...]
-    places: tuple[Any, ...]
-
-
-def _rows_of(answers: Answers) -> Iterator[tuple[Any, str, _Row]]:
-    """Yield each rank with each of its weights."""
-    for rank, (rows, *_) in answers.found.items():
-        for name, facts, box, digest, figures, places in rows:
-            made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in figures)
-            yield rank, name, _Row(Facts(*facts), box, digest, made, places)
 
 
 class _Answered:
@@ -138,7 +101,7 @@ class RankWeights(_ByName[OnRanks]):
         self.num_parameters = {rank: number for rank, (_, number, _) in self.answers.found.items()}
         self.nbytes = {rank: nbytes for rank, (*_, nbytes) in self.answers.found.items()}
         variants: dict[str, dict[Facts, list[Any]]] = {}
-        for rank, name, row in _rows_of(self.answers):
+        for rank, name, row in self.answers.rows():
             variants.setdefault(name, {}).setdefault(row.facts, []).append(rank)
         self._found = {}
         for name, by_facts in variants.items():
@@ -219,7 +182,7 @@ _MAX_NBYTES = 2**36
 def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
     answers = asker.ask(expression, name, _MAX_NBYTES)
-    parts = {rank: row for rank, _, row in _rows_of(answers)}
+    parts = {rank: row for rank, _, row in answers.rows()}
     forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
     usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
@@ -248,7 +211,7 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)
 
 
-def _scope(facts: Facts | None, owned: list[_Row]) -> str:
+def _scope(facts: Facts | None, owned: list[Row]) -> str:
     """Return whether all elements were read, by the boxes, or by the count for unknown ones."""
     if facts is None:
         return "nothing"
@@ -275,7 +238,7 @@ class Drift(_ByName[str]):
     def __init__(self, answers: Answers, expression: str) -> None:
         self.answers, self.expression = answers, expression
         held: dict[Any, dict[Any, list[Any]]] = {}
-        for rank, name, row in _rows_of(answers):
+        for rank, name, row in answers.rows():
             if row.digest is not None:
                 # Without a known box, nothing tells which ranks hold replicas.
                 key = name, row.facts.layout, row.box if row.box is not None else rank

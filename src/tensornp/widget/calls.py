@@ -13,7 +13,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import cut
 from tensornp.models.names.search import is_expression, none_fits
-from tensornp.models.outline.choose import Asked, searched
+from tensornp.models.outline.columns import Asked, searched
 from tensornp.models.outline.fold import Branch
 from tensornp.passes.records import Call, Figures, PassRecord
 from tensornp.passes.tree import CallLine, CallTree

@@ -15,7 +15,7 @@ from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
-from tensornp.models.outline.choose import searched
+from tensornp.models.outline.columns import searched
 from tensornp.render.models.comparison import live_rows
 from tensornp.widget.page import NONSENSE, Answer, Request, integer_of
 from tensornp.widget.part import module, stylesheet

@@ -38,7 +38,7 @@ class LiveTable(LivePart):
 
     def _found(self, text: str) -> list[int]:
         """Return the numbers of the rows that are searched for."""
-        from tensornp.models.outline.choose import searched
+        from tensornp.models.outline.columns import searched
 
         return searched(text, self._names)
 

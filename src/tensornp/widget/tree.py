@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tensornp.errors import BadRequestError
-from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.columns import Asked
 from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, note_html, row_html
 from tensornp.widget.page import NONSENSE, integer_of
 

@@ -12,7 +12,9 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
-from tensornp.models.outline.choose import (
+from tensornp.models.outline.columns import (
+    COLUMNS,
+    FINDINGS,
     FOUND_STATE,
     FOUND_STATES,
     INFINITY_STATE,
@@ -22,9 +24,12 @@ from tensornp.models.outline.choose import (
     SUMMED,
     UNREAD,
     Asked,
+    cells_of,
+    figure_columns,
     filters,
+    shares_of,
+    sortable,
 )
-from tensornp.models.outline.columns import COLUMNS, FINDINGS, cells_of, figure_columns, shares_of, sortable
 from tensornp.models.outline.fold import Row, part_of
 from tensornp.models.outline.outline import Line, Outline
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind, kind_of

@@ -20,7 +20,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.live.refind import reached, released_rows
-from tensornp.models.outline.choose import Asked
+from tensornp.models.outline.columns import Asked
 from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_document
 

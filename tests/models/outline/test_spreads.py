@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.models.outline.choose import Asked
-from tensornp.models.outline.columns import FINDINGS, ScannedFigure, column_called, figure_columns, figures_of
+from tensornp.models.outline.columns import FINDINGS, Asked, ScannedFigure, column_called, figure_columns, figures_of
 from tensornp.models.outline.outline import Line, Outline
 
 KEYS = st.sampled_from(["a", "b", "0", "1", "2", "w"])

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter
 from tensornp.models.entries.relations import not_counted
-from tensornp.models.outline.choose import STATES, Asked, has_state, passes, searched
-from tensornp.models.outline.columns import COLUMNS, Column, column_called
+from tensornp.models.outline.columns import COLUMNS, STATES, Asked, Column, column_called, has_state, passes, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
 MAX_OPEN = 40
