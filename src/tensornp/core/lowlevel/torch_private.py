@@ -88,10 +88,9 @@ def nested_sizes(nested: Any) -> list[torch.Tensor]:
     return [getattr(torch.Tensor, name)(nested) for name in names]
 
 
-def untyped(storage: Any) -> torch.UntypedStorage:
+def untyped(storage: Any) -> Any:
     """Return the bytes of a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
-    found: torch.UntypedStorage = storage._untyped_storage
-    return found
+    return storage._untyped_storage
 
 
 def quantized_like(

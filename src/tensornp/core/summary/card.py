@@ -163,7 +163,7 @@ def _guarded(tensor: torch.Tensor, options: DisplayOptions, show: Show, look: Lo
 def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> Preview:
     if info.shard is None or info.inner is None or not has_part(info):
         return show(tensor, info, plan)
-    held: Any = info.kind.inner(tensor)
+    held = info.kind.inner(tensor)
     seen = show(held, info.inner, plan)
     return replace(seen, note="; ".join(filter(None, (info.shard.scope, str(info.shard), seen.note))))
 

@@ -116,6 +116,11 @@ class Form(NamedTuple):
     wrapper: str = ""
 
 
+def is_of_class(t: Any, name: str, module: str) -> bool:
+    """Return whether `t` is of one of torch's own classes, which need not be imported to be recognized."""
+    return any(base.__name__ == name and base.__module__.startswith(module) for base in type(t).__mro__)
+
+
 class TooManyError(NotReadError):
     """All elements would be laid out to print a few, and they are too many."""
 
@@ -126,7 +131,8 @@ class Kind:
     `step` leads to the values. `obstacle` is why no tensor of this kind can share memory, with ``{layout}``,
     ``{dtype}`` and ``{type_name}``. `access` is the expression of the inner tensor, and `code` that of the whole
     conversion, around ``{inner}``. The bytes of the tensors inside are not the values if it `has_other_meaning`.
-    `indexed_by` is the call that makes elements by index: ``.to_dense()``.
+    `indexed_by` is the call that makes elements by index: ``.to_dense()``. `class_of_torch` names
+    its class and module.
     """
 
     name = ""
@@ -142,6 +148,7 @@ class Kind:
     has_other_meaning = False
     gives_several = False
     is_masked = False
+    class_of_torch: tuple[str, ...] = ()
     indexed_by = ""
 
     def __str__(self) -> str:
@@ -149,7 +156,7 @@ class Kind:
 
     def holds(self, t: Any, bare: Any) -> bool:
         """Return whether `t` is of this kind; `bare` has its attributes as `torch.Tensor` defines them."""
-        return False
+        return bool(self.class_of_torch) and is_of_class(t, *self.class_of_torch)
 
     def form(self, t: Any) -> Form:
         return Form("available", self)
@@ -158,7 +165,7 @@ class Kind:
         """Return why the values cannot be read although all memory is there, or ""."""
         return ""
 
-    def inner(self, t: Any) -> torch.Tensor | None:
+    def inner(self, t: Any) -> Any:
         """Return the tensor inside that holds the values, or None; does not wait."""
         return None
 

@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import PLAIN_KEYS
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import counted, legible, with_article
-from tensornp.core.tensor.form import Bare, DataState, Form, Kind, is_held
+from tensornp.core.tensor.form import Bare, DataState, Form, Kind, is_held, is_of_class
 from tensornp.core.tensor.layouts import Lazy, Mkldnn, Quantized, Sparse, Strided, Zero
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import UnsupportedTensorError
@@ -30,9 +30,8 @@ class Nested(Kind):
     def holds(self, t: Any, bare: Any) -> bool:
         return _is_jagged(t) or (bare.is_nested and bare.device.type != "meta")
 
-    def inner(self, t: Any) -> torch.Tensor | None:
-        values: torch.Tensor = t.values()
-        return values
+    def inner(self, t: Any) -> Any:
+        return t.values()
 
     def parts(self, t: Any) -> list[torch.Tensor]:
         if t.layout == torch.jagged:
@@ -54,14 +53,11 @@ class Masked(Kind):
     access = "t.get_data()"
     code = "np.ma.array({inner}, mask=~t.get_mask(){host}{dense}.numpy())"
     is_masked = True
+    class_of_torch = "MaskedTensor", "torch.masked"
     indexed_by = ".get_data()"
 
-    def holds(self, t: Any, bare: Any) -> bool:
-        return _is_from_torch(t, "MaskedTensor", "torch.masked")
-
-    def inner(self, t: Any) -> torch.Tensor | None:
-        data: torch.Tensor = t.get_data()
-        return data
+    def inner(self, t: Any) -> Any:
+        return t.get_data()
 
     def parts(self, t: Any) -> list[torch.Tensor]:
         return [t.get_mask()]
@@ -83,9 +79,7 @@ class Local(Kind):
     step = Step.TO_LOCAL
     sentence = "Spread over ranks, or replicated on each."
     access = "t.to_local()"
-
-    def holds(self, t: Any, bare: Any) -> bool:
-        return _is_from_torch(t, "DTensor", "torch.distributed")
+    class_of_torch = "DTensor", "torch.distributed"
 
     def form(self, t: Any) -> Form:
         ranks = tuple(t.device_mesh.shape)
@@ -93,9 +87,8 @@ class Local(Kind):
         is_whole = is_here and tuple(t.to_local().shape) == tuple(t.shape)
         return Form("available" if is_whole else "remote", self, legible(str(tuple(t.placements))))
 
-    def inner(self, t: Any) -> torch.Tensor | None:
-        part: torch.Tensor = t.to_local()
-        return part
+    def inner(self, t: Any) -> Any:
+        return t.to_local()
 
     def detail(self, t: Any) -> str:
         return legible(", ".join(map(str, t.placements)))
@@ -107,13 +100,10 @@ class Pending(Kind):
     step = Step.WAIT
     sentence = "The result of an asynchronous collective."
     access = "t.wait()"
+    class_of_torch = "AsyncCollectiveTensor", "torch.distributed"
 
-    def holds(self, t: Any, bare: Any) -> bool:
-        return _is_from_torch(t, "AsyncCollectiveTensor", "torch.distributed")
-
-    def inner(self, t: Any) -> torch.Tensor | None:
-        values: torch.Tensor = t.elem
-        return values
+    def inner(self, t: Any) -> Any:
+        return t.elem
 
     def awaited(self, t: Any) -> Any:
         return t.trigger_wait()
@@ -174,13 +164,8 @@ def has_own_dispatch(cls: type) -> bool:
     return cls.__torch_dispatch__ not in torch_private.PLAIN_DISPATCH  # type: ignore[attr-defined]
 
 
-def _is_from_torch(t: Any, name: str, module: str) -> bool:
-    """Return whether `t` is of one of torch's own classes, which need not be imported to be recognized."""
-    return any(base.__name__ == name and base.__module__.startswith(module) for base in type(t).__mro__)
-
-
 def _is_jagged(t: Any) -> bool:
-    return _is_from_torch(t, "NestedTensor", "torch.nested")
+    return is_of_class(t, "NestedTensor", "torch.nested")
 
 
 STRIDED, SPARSE, MKLDNN, QUANTIZED, ZERO, LAZY = Strided(), Sparse(), Mkldnn(), Quantized(), Zero(), Lazy()
@@ -192,8 +177,8 @@ _STRIDED = Form("available", STRIDED)
 _FUNCTIONAL, _FUNC = "functionalization", "a torch.func transform"
 _BY_CLASS: tuple[Kind | Refusal, ...] = (
     Refusal("uninitialized", "an uninitialized module", lambda t, _: issubclass(type(t), UninitializedTensorMixin)),
-    Refusal("fake", "FakeTensorMode", lambda t, _: _is_from_torch(t, "FakeTensor", "torch._subclasses")),
-    Refusal("wrapped", _FUNCTIONAL, lambda t, _: _is_from_torch(t, "FunctionalTensor", "torch._subclasses")),
+    Refusal("fake", "FakeTensorMode", lambda t, _: is_of_class(t, "FakeTensor", "torch._subclasses")),
+    Refusal("wrapped", _FUNCTIONAL, lambda t, _: is_of_class(t, "FunctionalTensor", "torch._subclasses")),
     Refusal("wrapped", _FUNC, lambda t, _: torch_private.is_functorch_wrapper(t)),
     LOCAL,
     PENDING,
@@ -204,7 +189,7 @@ _BY_CLASS: tuple[Kind | Refusal, ...] = (
     Refusal(
         "wrapped",
         "CausalBias, which is no tensor of values,",
-        lambda t, _: _is_from_torch(t, "CausalBias", "torch.nn.attention"),
+        lambda t, _: is_of_class(t, "CausalBias", "torch.nn.attention"),
     ),
 )
 _BY_LAYOUT: tuple[Kind | Refusal, ...] = (

@@ -73,7 +73,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     Notes
     -----
     - Cost: each stored element is read once; from other devices, every block comes to the host.
-    - Memory: a few MiB.
+    - Memory: a few MiB; a quantized tensor is dequantized as a whole.
     - Nothing is changed. The GIL is free most of the time.
     """
     if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):

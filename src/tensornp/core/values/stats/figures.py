@@ -91,16 +91,17 @@ class _Columns:
         self.finite = np.zeros(size, np.int64)
         self.mean, self.deviations, self.total = np.zeros((3, size))
 
-    def add(self, values: Array, shown: Array, at: slice) -> None:
+    def add(self, values: Array, shown: Array | None, at: slice) -> None:
         """Add a block of shape (indices, elements); blocks of shown finite numbers take a quarter of the time."""
-        finite = np.isfinite(values) & shown
+        finite = np.isfinite(values) if shown is None else np.isfinite(values) & shown
         is_whole, is_zero = bool(finite.all()), values == 0
         low = high = values
         wide, num = values.astype(np.float64), np.full(len(values), values.shape[1])
-        self.counts[0, at] += shown.sum(1)
+        self.counts[0, at] += num if shown is None else shown.sum(1)
         if not is_whole:
+            odd = ~finite if shown is None else ~finite & shown
             tests = np.isnan(values), values == np.inf, values == -np.inf
-            self.counts[1:4, at] += [(test & shown).sum(1) for test in tests]
+            self.counts[1:4, at] += [(test & odd).sum(1) for test in tests]
             low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
             wide[~finite], num = 0, finite.sum(1)
         if is_zero.any():
@@ -148,9 +149,9 @@ def stats_by_axis(source: Source) -> TensorStats:
         num, first = block.shape[part.axis] * packed, block.start[part.axis] * packed
         shape = math.prod(block.shape[: part.axis]), num, -1
         for one, values in zip(columns, several, strict=True):
-            both = np.ma.getdata(values), ~np.ma.getmaskarray(values)
-            rows, shown = (each.reshape(shape).swapaxes(0, 1).reshape(num, -1) for each in both)
-            one.add(rows, shown, slice(first, first + num))
+            masked = [np.ma.getdata(values), *([~np.ma.getmaskarray(values)] if source.is_masked else [])]
+            rows, *shown = (each.reshape(shape).swapaxes(0, 1).reshape(num, -1) for each in masked)
+            one.add(rows, shown[0] if shown else None, slice(first, first + num))
     found, *parts = [one.stats(part.times) for one in columns or [_Columns(size, np.dtype(np.float64))]]
     real, imag = parts or (None, None)
     scope = f"{int(found.count.sum()):,} of {source.numel:,} shown" if source.is_masked else source.scope
