@@ -179,7 +179,7 @@ def _written(path: Path, header: dict[str, object], nbytes: int) -> Path:
 
 def test_what_a_file_says_is_shown_on_one_line(tmp_path):
     """Whatever is in its names, dtypes and metadata, and in the path: in the table, in reprs and in errors."""
-    evil = "\x1b[2J\u202e\n"
+    evil = "\x1b[2J\u202e\n<script>"
     header = {
         f"n{evil}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]},
         "d": {"dtype": f"F99{evil}", "shape": [1], "data_offsets": [4, 8]},
@@ -189,7 +189,9 @@ def test_what_a_file_says_is_shown_on_one_line(tmp_path):
     path = _written(tmp_path / f"x{evil}.safetensors", header, 12)
     explorer = tnp.weights(path)
     said = [repr(explorer), *map(repr, explorer.values()), *weights_document(explorer).text().split("\n")]
-    said += weights_document(explorer).html().split("\n")
+    page = weights_document(explorer).html()
+    assert "<script>" not in page
+    said += page.split("\n")
     for ask in (lambda: explorer["nowhere"], lambda: explorer[f"n{evil}x"], explorer["d"].to_numpy):
         with pytest.raises(tnp.TensornpError) as raised:
             ask()

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 IN_PARTS = "this rank holds only a part of it"
-"""The problem of what is spread over ranks."""
 META = "meta"
-"""The device of tensors that have no values."""
 
 _BEFORE_NAME = {"same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps"}
 SAME = "same elements"
@@ -37,7 +35,6 @@ class Related(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The relation before the name of the other: ``same elements as``."""
         return _BEFORE_NAME.get(self.relation, self.relation)
 
 
@@ -140,7 +137,6 @@ class WeightEntry(Weight):
 
     @property
     def _has_part(self) -> bool:
-        """Return whether this rank has a shard with values for ``shard="local"``."""
         return self.problem == IN_PARTS and self._numel_elsewhere < self.numel
 
     @property
@@ -161,7 +157,6 @@ class WeightEntry(Weight):
 
     @property
     def _is_nothing(self) -> bool:
-        """Return whether a module has registered it as None."""
         return isinstance(self._source, NoSource) and not self._source.location
 
     @property
@@ -206,10 +201,8 @@ class WeightEntry(Weight):
             If there are no values, for the reason that `problem` tells.
         CopyRequiredError
             For ``copy=False`` where the values are those of a file, or made for the request.
-        ChangedFileError
-            If the file has changed since it was listed.
-        CheckpointError
-            If its bytes are damaged, as far as a checksum tells.
+        ChangedFileError, CheckpointError
+            If the file has changed since it was listed, or its bytes are damaged as far as a checksum tells.
         BadRequestError
             For another index, or one out of bounds.
         """
@@ -275,7 +268,6 @@ class NotOfModule(NotListed):
 
 
 def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
-    """Return the same weight with one note more, before the others or after them."""
     some = (note, entry.note) if first else (entry.note, note)
     return entry._with_(note=", ".join(filter(None, some)))
 

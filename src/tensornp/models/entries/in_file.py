@@ -51,7 +51,6 @@ class FileSource(StoredSource):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """The bytes from the first element to the last."""
         return (self.file.extent(self.offset, self._reach * self.item.itemsize),)
 
     @property

@@ -101,7 +101,6 @@ class ArraySource(Source):
 
 
 def kind_of(tensor: Any) -> str:
-    """Return the kind of a tensor outside of modules."""
     return "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "tensor"
 
 
@@ -177,7 +176,6 @@ def _read(tensor: Any, facts: dict[str, Any]) -> None:
 
 
 def _stored(tensor: Any, nbytes: int, note: str) -> dict[str, Any]:
-    """Return a note with the bytes of the elements that are stored."""
     extents = extents_of(tensor)
     return {"note": note, "nbytes": sum(e.bounds[1] - e.bounds[0] for e in extents) if extents else nbytes}
 

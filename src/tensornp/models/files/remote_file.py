@@ -53,9 +53,10 @@ class RemoteFile(ListedFile):
         """Ask for the first `nbytes` of a file."""
         version, head = _fetch(address, 0, nbytes)
         file = cls(str(address), address, version)
-        for key in [key for key in _blocks if key[0].address == address]:
+        for key in list(_blocks):
             # Of a server that tells no version, they may be those of an earlier file.
-            _blocks.pop(key, None)
+            if key[0].address == address:
+                _blocks.pop(key, None)
         if len(head) == min(version.nbytes, BLOCK_NBYTES):
             _blocks[file, 0] = head
         return file
@@ -74,7 +75,6 @@ class RemoteFile(ListedFile):
         yield _BlockReader(self)
 
     def fetch(self, offset: int, nbytes: int) -> bytes:
-        """Return bytes by one request."""
         if offset + nbytes > self.nbytes:
             raise CheckpointError(f"{self.path!r} ends before byte {offset + nbytes:,}")
         try:

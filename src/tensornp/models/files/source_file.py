@@ -116,7 +116,6 @@ class OpenFile(Reader):
         self._lock = RLock()
 
     def check(self) -> None:
-        """Raise ChangedFileError if the file has changed since it was listed."""
         now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
         if now != listed:
             said = f"shrank from {listed[1]:,} to {now[1]:,} bytes" if now[1] < listed[1] else "changed"

@@ -77,7 +77,6 @@ class ChunkSource(StoredSource):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        """The bytes of the chunks, with the rest of their items."""
         return tuple(chunk.file.extent(chunk.offset, chunk.nbytes) for chunk in self.chunks)
 
     def plan(self, index: object) -> ReadPlan:

@@ -218,7 +218,6 @@ class _Cursor:
         return self._data[self.at - count : self.at]
 
     def number(self, letter: str) -> Any:
-        """Return one number of the type that `struct` calls so."""
         return self.numbers(letter, 1)[0]
 
     def numbers(self, letter: str, count: int) -> tuple[Any, ...]:

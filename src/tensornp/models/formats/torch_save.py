@@ -184,7 +184,6 @@ class _Storages(NamedTuple):
         return made._with_(kind="parameter" if tensor.is_parameter else "tensor", wanted_imports=self.wanted)
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
-        """Return the entry of the elements that a tensor shows of its storage."""
         record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
         problem = why_unread(tensor, record)
         if self.is_swapped and tensor.dtype == "complex32":

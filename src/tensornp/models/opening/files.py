@@ -166,7 +166,6 @@ def json_in(path: Place) -> dict[str, Any]:
 
 
 def is_index(name: str) -> bool:
-    """Return whether a file of this name is the index of a model in several files."""
     return _INDEX.fullmatch(name) is not None
 
 

@@ -105,7 +105,6 @@ _NO_KEY = object()
 
 
 def is_array(value: Any) -> bool:
-    """Return whether a value is an array of NumPy."""
     module, name = class_of(value)
     return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
 
@@ -137,7 +136,6 @@ def _numpy_dtype_name(value: Any) -> str:
 
 
 def arrays_left_out(num: int, where: str) -> str:
-    """Return the sentence about arrays that are not listed."""
     return f"{counted(num, 'NumPy array')} in {where} {'is' if num == 1 else 'are'} not listed"
 
 

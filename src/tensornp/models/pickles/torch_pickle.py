@@ -94,7 +94,6 @@ def read_torch_pickle(data: bytes, said: str, max_nbytes: int = MAX_NBYTES) -> P
 
 
 def is_size(value: Any) -> bool:
-    """Return whether a value can be a size or an offset."""
     return type(value) is int and 0 <= value < 2**62
 
 

@@ -32,7 +32,6 @@ class WantedImport(str):
 
     @classmethod
     def of(cls, wanted: Import, *, is_called: bool, who: str = "it") -> WantedImport:
-        """Return the problem of an import that `who` wants."""
         made = cls(f"{who} wants to import {shown_name(str(wanted))}, and nothing was imported")
         made.wanted, made.is_called = wanted, is_called
         return made

@@ -140,7 +140,6 @@ def _scaled(codes: WeightEntry, scales: WeightEntry, told: Any) -> WeightEntry:
 
 
 def is_float(dtype: str) -> bool:
-    """Return whether elements of a dtype can be scales."""
     return dtype.startswith(("float", "bfloat")) and dtype != "float4_e2m1fn_x2"
 
 
