@@ -36,6 +36,7 @@ from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
+_LONGEST = 1e9
 _STALE = "it lies in memory that the tensor has left"
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
@@ -130,7 +131,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    if not isinstance(max_seconds, (int, float)):
+    if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
         raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
     (found,), _ = find_aliases([obj], namespace, max_seconds)
     return found

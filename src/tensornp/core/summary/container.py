@@ -185,7 +185,11 @@ def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
     pieces: list[Piece] = []
     unplaced = elsewhere = 0
     for one in found:
-        address = address_of(one) if is_strided(one) else 0
+        try:
+            address = address_of(one) if is_strided(one) else 0
+        except NotImplementedError:
+            # A tensor inside of a function transform has none.
+            address = 0
         if address:
             # Most tensors: a container of 20,000 takes half the time.
             nbytes = one.numel() * one.element_size()

@@ -83,7 +83,11 @@ def name_of(dtype: object) -> str:
 
 
 def asked_dtype(dtype: object) -> np.dtype[Any]:
-    return resolve(name_of(dtype))
+    try:
+        name = name_of(dtype)
+    except Exception:
+        raise BadRequestError(f"dtype={quoted(dtype)} is not a dtype; pass a NumPy dtype or its name") from None
+    return resolve(name)
 
 
 @functools.cache
