@@ -16,7 +16,7 @@ SETUP = (
     "net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())\n"
     "t = torch.linspace(-1, 1, 40).requires_grad_()"
 )
-_CARD = ("(40,)", "array([-1. ", "0.9487,  1.    ],", "mean 0 ± 0.592")
+_CARD = ("array([-1. ", "0.9487,  1.    ],", "mean 0 ± 0.592")
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "t": _CARD,
     "{'a': torch.ones(3), 'w': torch.zeros(2)}": ("dict of 2 tensors", "12 bytes", "1., 1., 1.", "0., 0."),

@@ -237,7 +237,9 @@ class WeightTree(Tree):
         if not line.has_below:
             # A module without weights.
             return {"name": legible(line.label), "notes": legible(line.unlike)}
-        weights, nbytes = counted(line.sums.num_weights, "weight"), format_nbytes(line.sums.nbytes)
+        is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
+        weights = counted(line.sums.num_weights, "state" if is_state else "weight")
+        nbytes = format_nbytes(line.sums.nbytes)
         return {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)} | shares
 
     def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Kind, list[str]]]) -> TreeLink | None:

@@ -10,7 +10,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, needs_local_sco
 from IPython.display import display
 
 from tensornp.core.lowlevel.text import quoted
-from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line, split_names, typed_value
+from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names, typed_value
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ValueMagics(Magics):
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
         options, rest = split_line(line, OPTIONS["tensorstats"])
-        value = evaluated(self.shell, rest, local_ns, usage)
+        value, _ = typed_value(self.shell, rest, local_ns, usage)
         with as_usage_errors("%tensorstats"):
             if is_model(value) and not options:
                 found = weights(value, expression=rest.rstrip("; "), namespace=self.shell.user_ns).scan()

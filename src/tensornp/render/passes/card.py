@@ -98,7 +98,8 @@ def is_plain(name: str) -> bool:
 def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Part]:
     """Return the fact as an alarm, the explanation behind it, and the line of source below."""
     source, below = finding.source, Part()
-    step = record.step_of(record.calls[finding.call]) if record is not None and finding.call is not None else 0
+    # The block itself, call 0, is in no step.
+    step = record.step_of(record.calls[finding.call]) if record is not None and finding.call else 0
     in_step = f"in step {step:,} of {len(record.steps):,}" if record is not None and step else ""
     fact, rest = finding.fact, "".join(f"; {one}" for one in (finding.explanation, in_step) if one)
     if source is not None and source.text:

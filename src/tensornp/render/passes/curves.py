@@ -18,7 +18,7 @@ from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import img_html, palette_png
 
 MIN_STEPS = 3
-_MAX_COLUMNS, _BAR_PX, _HEIGHT_PX, _MAX_NAME = 24, 6, 16, 30
+_MAX_COLUMNS, _WIDTH_PX, _HEIGHT_PX, _MAX_NAME = 24, 144, 16, 30
 _COLOURS = [(0, 0, 0), (128, 128, 128), (217, 119, 6)]
 """Transparent, a step, and a step that is not finite."""
 
@@ -63,6 +63,6 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     bars = sparkline_text((shares + 0.05).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
     tall = 1 + np.round(shares * (_HEIGHT_PX - 1))
     bars_in_rows = (np.arange(_HEIGHT_PX)[::-1, None] < tall) * np.where(odd, 2, 1)
-    pixels = np.repeat(bars_in_rows, _BAR_PX, axis=1).astype(np.uint8)
+    pixels = np.repeat(bars_in_rows, _WIDTH_PX // len(shares), axis=1).astype(np.uint8)
     picture = img_html(palette_png(pixels, _COLOURS), f"{text}, log scale", pixels.shape[1], _HEIGHT_PX)
     return Drawn(f"{text}  {bars}", f"{picture}&ensp;{text}, log scale")
