@@ -43,7 +43,6 @@ def open_weight(page: Page) -> None:
     shown.search.fill("weight")
     shown.settle()
     shown.press("ArrowDown", "Enter")
-    page.get_by_role("button", name="Statistics").click()
     shown.settle()
 
 
