@@ -159,11 +159,7 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
         return
     from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
-    # A notebook paints what is written to stderr red, also after the bar has gone.
-    stream = sys.stdout if type(sys.stderr).__module__.startswith("ipykernel") else sys.stderr
-    bar = tqdm(
-        desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=stream is None, file=stream
-    )  # fmt: skip
+    bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=sys.stderr is None)
 
     def tell(done: int, total: int) -> None:
         bar.total = total
