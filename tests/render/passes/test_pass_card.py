@@ -206,7 +206,7 @@ def test_the_steps_of_a_loop_are_numbered_and_folded():
 
 @pytest.mark.parametrize(("learning_rate", "odd"), [(50.0, True), (0.01, False)])
 def test_a_loop_has_curves_of_its_norms(learning_rate, odd):
-    """They begin and end where the norms do, and tell the first step that is not finite; a few steps have none."""
+    """They begin and end where the norms do, and tell the first NaN or Inf; a few steps have none."""
     torch.manual_seed(0)
     model, x = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1)), torch.randn(64, 8)
     optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate)
@@ -222,9 +222,25 @@ def test_a_loop_has_curves_of_its_norms(learning_rate, odd):
     (line,) = [one for one in str(tnp.card(run)).split("\n") if one.startswith("‖out‖ of model by step: ")]
     first, last = re.search(r"step: (\S+) to ([^\s,]+)", line).groups()
     assert (float(first), float(last)) == pytest.approx((finite[0], finite[-1]), rel=0.01)
-    assert (f", not finite from step {len(finite) + 1} on" in line) == odd
+    assert (f", first NaN or Inf in step {len(finite) + 1}" in line) == odd
     assert line.endswith("█")
     assert "log scale" in tnp.card(run).html
     with tnp.follow(model) as short:
         model(x).sum().backward()
     assert "by step" not in str(tnp.card(short))
+
+
+def test_a_curve_tells_nothing_of_the_steps_after_the_first_nan():
+    """They may be finite again; a step without a gradient has no norm, and is not called odd."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with tnp.follow(model) as run:
+        for step in range(6):
+            optimizer.zero_grad()
+            y = model(torch.full((2, 3), math.nan if step == 3 else 1.0))
+            if step not in (1, 3):
+                y.sum().backward()
+            optimizer.step()
+    out, grad = [line for line in str(tnp.card(run)).split("\n") if " by step: " in line]
+    assert ", first NaN or Inf in step 4" in out
+    assert "NaN" not in grad

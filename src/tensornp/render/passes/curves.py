@@ -42,20 +42,19 @@ def curves_part(record: PassRecord) -> Part:
 
 
 def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -> str:
-    norms = np.asarray([math.nan if one is None or not one.is_finite else norm_of(one) for one in figures], float)
-    if not np.isfinite(norms).all():
-        # What follows is not finite either.
-        norms = norms[: int(np.argmin(np.isfinite(norms))) + 1]
-    # More steps than columns: the largest of some.
-    groups = np.array_split(np.arange(len(norms)), min(len(norms), _MAX_COLUMNS))
-    highest = np.asarray([np.fmax.reduce(norms[group]) for group in groups])
-    odd = np.asarray([not np.isfinite(norms[group]).all() for group in groups])
+    first_odd = next((i for i, one in enumerate(figures) if one is not None and one.is_odd), None)
+    # The curve ends at the first NaN or Inf.
+    shown = figures if first_odd is None else figures[: first_odd + 1]
+    norms = np.asarray([norm_of(one) if one is not None and one.is_finite else None for one in shown], float)
     known = norms[np.isfinite(norms)]
     if not known.size:
         return ""
     text = f"{label} by step: {at_a_glance(float(known[0]))} to {at_a_glance(float(known[-1]))}"
-    if not np.isfinite(norms).all():
-        text += f", not finite from step {steps[int(np.argmin(np.isfinite(norms)))]:,} on"
+    text += f", first NaN or Inf in step {steps[first_odd]:,}" if first_odd is not None else ""
+    # More steps than columns: the largest of some.
+    groups = np.array_split(norms, min(len(norms), _MAX_COLUMNS))
+    highest, odd = np.asarray([np.fmax.reduce(group) for group in groups]), np.zeros(len(groups), bool)
+    odd[-1] = first_odd is not None
     logs = np.log(np.where(highest > 0, highest, math.nan))
     low, high = np.nanmin(logs, initial=math.inf), np.nanmax(logs, initial=-math.inf)
     shares = (logs - low) / (high - low) if high > low else np.full(len(logs), 0.5)
