@@ -20,6 +20,8 @@ MAX_RECORDS = 1024
 """Entries that are kept, the last ones: two for each tensor."""
 MAX_SEARCH_SECONDS = 0.02
 """For other names of the same memory."""
+MAX_COPIES, MAX_COPY_NBYTES = 64, 2**20
+"""Copies of the last small tensors, to tell which elements change: 64 MiB at most."""
 
 
 class Session(Protocol):
@@ -49,13 +51,14 @@ class Ledger:
         self._session = session
         self._options = options
         self._records: OrderedDict[Any, _Record] = OrderedDict()
+        self._copies: OrderedDict[int, tuple[Snapshot, Any]] = OrderedDict()
 
     def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return the surroundings of a tensor for its card, and store a snapshot."""
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
         former = _former(record)
-        around, change = self._search(tensor, info, former), _change(record, now)
+        around, change = self._search(tensor, info, former), self._change(record, now, tensor)
         self._keep(tensor, info, now, former)
         return replace(around, change=change) if change is not None else around
 
@@ -88,11 +91,26 @@ class Ledger:
         record = self._record_of(tensor, info)
         if record is None or not self._options().fingerprint_nbytes(info.device):
             return None
-        return _change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes))
+        return self._change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes), tensor)
 
     def forget(self) -> None:
         """Forget everything."""
         self._records.clear()
+        self._copies.clear()
+
+    def _change(self, record: _Record | None, now: Snapshot, tensor: Any) -> Change | None:
+        """Return the change since a record, with the changed rows if there is a copy of that time."""
+        from tensornp.core.memory.changes import change_between
+
+        if record is None or record.snapshot.max_nbytes != now.max_nbytes:
+            return None
+        change = change_between(record.snapshot, now)
+        _, copy = self._copies.get(id(record.snapshot), (None, None))
+        if change is None or copy is None or change.cause not in ("torch", "uncounted", "unknown"):
+            return change
+        from tensornp.core.values.compare.snapshots import with_rows
+
+        return with_rows(change, copy, tensor)
 
     def _snapshot(self, tensor: Any, info: TensorInfo, event: str) -> Snapshot:
         from tensornp.core.memory.changes import take_snapshot
@@ -117,11 +135,24 @@ class Ledger:
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: SeenAliases) -> None:
         kept = _Record(snapshot, former)
+        self._keep_values(tensor, info, snapshot)
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
             self._records[key] = kept
         while len(self._records) > MAX_RECORDS:
             self._records.popitem(last=False)
+
+    def _keep_values(self, tensor: Any, info: TensorInfo, snapshot: Snapshot) -> None:
+        """Keep a copy of a small strided tensor that was read as a whole."""
+        from tensornp.core.lowlevel.quiet import plain
+        from tensornp.core.tensor.kinds import STRIDED
+
+        is_whole = snapshot.fingerprint is not None and snapshot.fingerprint.one_in == 1
+        if not is_whole or info.kind is not STRIDED or info.nbytes > MAX_COPY_NBYTES:
+            return
+        self._copies[id(snapshot)] = snapshot, plain(tensor).clone()
+        while len(self._copies) > MAX_COPIES:
+            self._copies.popitem(last=False)
 
 
 @functools.lru_cache(maxsize=1)
@@ -137,14 +168,6 @@ def _shown_by(cell: str) -> str:
         return ast.unparse(shown) if shown is not None else ""
     except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
         return ""
-
-
-def _change(record: _Record | None, now: Snapshot) -> Change | None:
-    from tensornp.core.memory.changes import change_between
-
-    if record is None or record.snapshot.max_nbytes != now.max_nbytes:
-        return None
-    return change_between(record.snapshot, now)
 
 
 def _former(record: _Record | None) -> SeenAliases:

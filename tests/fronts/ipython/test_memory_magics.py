@@ -66,22 +66,22 @@ def test_a_card_names_who_shares_and_not_itself(shell):
 
 
 @pytest.mark.parametrize(
-    ("act", "road"),
+    ("act", "rows", "road"),
     [
-        ("w[0] = 5", "and torch has counted a write since then"),
-        ("w.numpy()[0] = 5", "unseen by autograd"),
-        ("a = %tonumpy -s w\na[0] = 5", "unseen by autograd"),
-        ("w.data.add_(1)", "unseen by autograd"),
+        ("w[0] = 5", "element 0 of 4", "and torch has counted a write since then"),
+        ("w.numpy()[2] = 5", "element 2 of 4 · unseen by autograd", "(largest difference 5 at [2])"),
+        ("a = %tonumpy -s w\na[0] = 5", "element 0 of 4 · unseen by autograd", "largest difference 5"),
+        ("w.data.add_(1)", "all 4 elements · unseen by autograd", "largest difference 1"),
     ],
 )
-def test_a_change_since_the_last_card_is_a_badge(shell, act, road):
-    """With the cell of that card; the next card is silent again."""
+def test_a_change_since_the_last_card_is_a_badge(shell, act, rows, road):
+    """With the cell of that card and the changed elements; the next card is silent again."""
     cell(shell, "w = torch.zeros(4)")
     first = number(shell)
     assert not any("changed" in line for line in card(shell, "w"))
     event = f"the conversion in In[{number(shell)}]" if "%tonumpy" in act else f"the card in In[{first}]"
     cell(shell, act)
-    assert f"changed since {event} · " in "\n".join(card(shell, "display(w)"))
+    assert f"changed since {event} · {rows}" in "\n".join(card(shell, "display(w)"))
     assert road in html.unescape(shell.html)
     assert not any("changed" in line for line in card(shell, "w"))
 

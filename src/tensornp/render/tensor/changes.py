@@ -38,18 +38,21 @@ _CAUSES: dict[Cause, _Words] = {
 
 
 def change_text(change: Change) -> str:
-    """Return a few words: "changed since the conversion in In[4] · unseen by autograd"."""
+    """Return a few words: "changed since the card in In[4] · row 0 of 64 · unseen by autograd"."""
     if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
     words = _CAUSES[change.cause]
     sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
-    return " · ".join(filter(None, (f"{words.verb} since {change.since}", words.badge, sampled)))
+    # A write that torch has counted needs no word if the rows are known.
+    cause = "" if change.rows and change.cause == "torch" else words.badge
+    return " · ".join(filter(None, (f"{words.verb} since {change.since}", change.rows, cause, sampled)))
 
 
 def change_sentence(change: Change) -> str:
     """Return the same with the cause and what was compared."""
     words = change_text(change).partition(" · ")[0]
-    return f"{words[0].upper()}{words[1:]}, {_CAUSES[change.cause].sentence} ({change.coverage})."
+    where = f" ({change.delta})" if change.delta else ""
+    return f"{words[0].upper()}{words[1:]}{where}, {_CAUSES[change.cause].sentence} ({change.coverage})."
 
 
 def change_parts(change: Change) -> tuple[str, ...]:

@@ -70,6 +70,15 @@ def _copied(obj: Any) -> Any:
     return np.ascontiguousarray(values).reshape(values.shape) if isinstance(values, np.ndarray) else None
 
 
+def with_rows(change: Change, before: Any, tensor: Any) -> Change:
+    """Return a change with the rows of `tensor` that differ from an earlier copy of it."""
+    old, new = _copied(before), _copied(tensor)
+    if old is None or new is None or (old.shape, old.dtype) != (new.shape, new.dtype):
+        return change
+    found = rows_and_delta(old, new)
+    return replace(change, rows=found.rows, delta=found.delta, size=found.size)
+
+
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     change = change_between(before, after) or Change(before.event)
     change = replace(change, facts=facts_between(before, after))
