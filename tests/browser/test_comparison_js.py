@@ -89,9 +89,12 @@ def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Com
 
 
 def test_a_row_opens_the_navigator_under_it(compared: Compared) -> None:
-    """Its place is there once the kernel has moved it; Escape returns to the row."""
+    """The columns stay where they are; Escape returns to the row."""
+    columns = "[...document.querySelectorAll('.tensornp-names > thead th')].map((th) => th.getBoundingClientRect().x)"
+    before = compared.page.evaluate(columns)
     compared.opener("layers.").click()
     compared.settle()
+    assert compared.page.evaluate(columns) == before
     expect(compared.pair).to_be_in_viewport(ratio=1)
     expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("layers.1.weight")
     expect(compared.pair.locator(".tensornp-where")).to_contain_text("[39, 29]")

@@ -49,8 +49,8 @@ TABLE = "border-collapse:collapse;margin:4px 0"
 _CELL = "padding:1px 12px 1px 0;white-space:nowrap;font-size:90%"
 CELL = f"{_CELL};text-align:left"
 WRAPPED_CELL = CELL.replace("nowrap", "normal")
-WORDS_CELL = f"{WRAPPED_CELL};min-width:12em"
-NAME_CELL = f"{WRAPPED_CELL};min-width:14em"
+WORDS_CELL = f"{WRAPPED_CELL};min-width:9em"
+NAME_CELL = f"{WRAPPED_CELL};min-width:13em"
 RIGHT_CELL = f"{_CELL};text-align:right;font-variant-numeric:tabular-nums"
 GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
