@@ -15,7 +15,7 @@ from tensornp.core.values.pictures.planes import PlaneMap
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.document import Document, Part, alarm_line, headed, headline, side_by_side, small_print
-from tensornp.render.layout.style import CARD, PICTURE, SMALL_TEXT
+from tensornp.render.layout.style import AXIS, CARD, END, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.legend import captioned_alt, legend_text
@@ -131,12 +131,21 @@ def _pictures(summary: StatsSummary) -> Iterator[str]:
     histogram = told_histogram(summary.stats, NUM_BINS)
     if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
         png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
-        low, high = (number_text(float(histogram.edges[i])) for i in (0, -1))
         of = "modulus: " if summary.stats.real is not None else ""
-        legend = f"{of}{low} … {high} · {counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
-        yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT), legend)
+        legend = f"{of}{counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
+        yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT) + _axis_html(histogram), legend)
     if summary.picture is not None:
         yield picture_html(summary.picture)
+
+
+def _axis_html(histogram: Histogram) -> str:
+    """Return the ends of the axis below a histogram, and its zero if there is room."""
+    low, high = (float(histogram.edges[i]) for i in (0, -1))
+    place = -low / (high - low) if low < high else 0
+    zero = "<span>0</span>" if 0.2 < place < 0.8 else ""
+    width = f' style="width:{100 * place - 1:.1f}%"' if zero else ""
+    ends = [f"<span{width}>{number_text(low)}</span>", zero, f'<span style="{END}">{number_text(high)}</span>']
+    return f'<div style="{AXIS};width:{_WIDTH}px">{"".join(ends)}</div>'
 
 
 def picture_html(picture: PlaneMap) -> str:
