@@ -90,7 +90,7 @@ def small_print(*said: str) -> Part:
 
 def alarm_line(said: str, rest: str = "") -> Part:
     """Return a line whose first words are an amber alarm."""
-    html = f'<span style="{ALARM_TEXT}">{html_of(said)}</span>{escape(rest)}'
+    html = f'<span style="{ALARM_TEXT}">{html_of(said)}</span>{html_of(rest)}'
     return Part(wrapped(said + rest), f'<div style="{SMALL_TEXT}">{html}</div>', "alarm")
 
 

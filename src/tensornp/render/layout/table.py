@@ -11,6 +11,7 @@ from html import escape
 from tensornp.render.layout.style import (
     ALARM_TEXT,
     CELL,
+    CODE,
     GROUP,
     NAME_CELL,
     NAMES,
@@ -22,6 +23,7 @@ from tensornp.render.layout.style import (
     WRAPPED_CELL,
 )
 
+_CODE = re.compile(r"`([^`\n]+)`")
 _PLURALS = {"parameter": "parameters", "buffer": "buffers"}
 """Kinds of weights as the heading of a table names them."""
 
@@ -41,6 +43,11 @@ class Drawn(str):
 def html_of(text: str) -> str:
     """Return a text as HTML."""
     return text.html if isinstance(text, Drawn) else escape(text)
+
+
+def coded(text: str) -> str:
+    """Return a text as HTML, with words in backticks as code."""
+    return _CODE.sub(rf'<code style="{CODE}">\1</code>', escape(text))
 
 
 @dataclass(frozen=True, slots=True)

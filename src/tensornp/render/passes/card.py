@@ -13,7 +13,16 @@ from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, Sou
 from tensornp.passes.tree import CallTree, odd_word
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, section, small_print
 from tensornp.render.layout.style import QUIET, SOURCE
-from tensornp.render.layout.table import Drawn, Table, only, table_html, table_text, without_common, without_empty
+from tensornp.render.layout.table import (
+    Drawn,
+    Table,
+    coded,
+    only,
+    table_html,
+    table_text,
+    without_common,
+    without_empty,
+)
 from tensornp.render.layout.words import listed
 from tensornp.render.passes.curves import curves_part
 from tensornp.render.passes.rows import CALL, DTYPE, HEADINGS, SAMPLE, SHAPES, row_of
@@ -88,7 +97,9 @@ def next_command(record: PassRecord, finding: Finding) -> str:
             return ""
         inside = f" --only {call.name}" if is_plain(call.name) and odd_word(call.outputs.values()) == word else ""
     after = "; a step has changed the weights, so restore them first" if record.steps else ""
-    return f"%%follow --operators{inside} shows the operator and its line{after}"
+    command = f"%%follow --operators{inside}"
+    text = f"{command} shows the operator and its line{after}"
+    return Drawn(text, text.replace(command, coded(f"`{command}`")))
 
 
 def is_plain(name: str) -> bool:
@@ -106,7 +117,8 @@ def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Pa
         place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
         fact, rest = (one.replace(str(source), place) for one in (fact, rest))
         below = Part(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
-    return [alarm_line(_linked(record, cut(fact, _MAX_TEXT), finding.call), cut(rest, _MAX_TEXT)), below]
+    rest = cut(rest, _MAX_TEXT)
+    return [alarm_line(_linked(record, cut(fact, _MAX_TEXT), finding.call), Drawn(rest, coded(rest))), below]
 
 
 def source_part(source: SourceLine | None) -> Part:
@@ -132,10 +144,11 @@ def fitted(table: Table, picture: str) -> Part:
 def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
     """Mark the title of a call in a text, or the whole text, for the live tree to turn into a link."""
     if record is None or call is None:
-        return text
+        return Drawn(text, coded(text))
     title = cut(record.calls[call].title, MAX_SHOWN)
     before, name, after = text.partition(title) if title in text else ("", text, "")
-    return Drawn(text, f'{escape(before)}<span class="tensornp-to-{call}">{escape(name)}</span>{escape(after)}')
+    before, name, after = map(coded, (before, name, after))
+    return Drawn(text, f'{before}<span class="tensornp-to-{call}">{name}</span>{after}')
 
 
 def _calm(record: PassRecord) -> str:

@@ -369,10 +369,12 @@ export class Tree {
 
   // A name in the card leads to its row as long as the tree is there.
   link(name) {
-    const text = name.textContent;
+    const parts = [...name.childNodes];
     const number = Number(name.className.slice("tensornp-to-".length));
-    name.replaceChildren(button(text, "Show it in the tree", () => this.open(number), "to-line"));
-    this.links.push(() => name.replaceChildren(text));
+    const link = button("", "Show it in the tree", () => this.open(number), "to-line");
+    link.append(...parts);
+    name.append(link);
+    this.links.push(() => name.replaceChildren(...parts));
   }
 
   die() {
