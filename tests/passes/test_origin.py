@@ -253,6 +253,15 @@ def test_a_nan_without_gradients_is_reported(context: Callable[[], Any]):
     assert "at `log`" in run.origin.fact
 
 
+def test_a_nan_outside_of_the_followed_modules_is_not_outside_of_all():
+    """Another model may have made it."""
+    with tnp.follow(nn.Linear(4, 3)) as run:
+        loss = nn.Linear(4, 3)(X * NAN).sum()
+        loss.backward()
+    assert run.origin is not None
+    assert run.origin.fact.endswith("outside of the followed modules")
+
+
 @pytest.mark.parametrize(("rate", "is_forward"), [(1.0, True), (0.1, False)])
 def test_a_loop_that_diverges_is_reported_by_the_range_it_left(rate: float, is_forward: bool):
     torch.manual_seed(0)

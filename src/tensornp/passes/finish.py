@@ -48,6 +48,7 @@ def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseExcept
         tuple(errors[1:]),
         _scaler(namespace),
         recorder.has_operators,
+        "the followed modules" if recorder.is_bound else "all modules",
         tuple(dict.fromkeys((*recorder.problems, *_notes(recorder, namespace)))),
     )
 

@@ -156,7 +156,7 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
         fact = f"input {path} of {call.title} contained {word}".replace("  ", " ")
         explanation = "no followed call returned it"
     elif how == _CELL:
-        fact, explanation = f"{word} first appeared in the cell, outside of all modules", ""
+        fact, explanation = f"{word} first appeared in the cell, outside of {record.scope}", ""
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
@@ -246,7 +246,7 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
     if first == 0 or (step and before is not None and record.step_of(record.calls[before]) != step):
         fact = f"the first gradient, of {name}, contained {word}"
         if at_first is not None and not explanation:
-            explanation, source = f"it came from code after {name}, outside of all modules", None
+            explanation, source = f"it came from code after {name}, outside of {record.scope}", None
     else:
         fact = f"{word} entered the gradients between {came[first - 1].name} (finite) and {name}"
     return Finding(word.lstrip("−").lower(), fact, _scaler_text(record, word) or explanation, index, source)

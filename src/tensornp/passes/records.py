@@ -279,6 +279,7 @@ class PassRecord:
     causes: tuple[str, ...] = ()
     scaler: tuple[str, float] | None = None
     has_operators: bool = False
+    scope: str = "all modules"
     notes: tuple[str, ...] = ()
 
     @cached_property
