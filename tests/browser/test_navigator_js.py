@@ -326,7 +326,7 @@ def test_faces_take_turns_at_one_place(blank: Page) -> None:
     sides_group = blank.get_by_role("group", name="Side").get_by_role("button")
     expect(sides_group).to_have_text(["before", "after", "Δ"])
     expect(blank.get_by_role("button", name="Δ", exact=True)).to_have_attribute("aria-pressed", "true")
-    expect(shown.cell("20, 30")).to_have_text("−5")
+    expect(shown.cell("20, 30")).to_have_text("-5")
     expect(shown.where).to_contain_text("before 830.0  after 825.0  Δ -5.0")
     blank.get_by_role("button", name="before", exact=True).click()
     shown.settle()
@@ -338,7 +338,7 @@ def test_faces_take_turns_at_one_place(blank: Page) -> None:
     shown.settle()
     blank.get_by_role("button", name="max |x|").click()
     shown.settle()
-    expect(shown.cell("20, 30")).to_have_text("−5")
+    expect(shown.cell("20, 30")).to_have_text("-5")
 
 
 def test_a_window_is_bound_to_a_name(navigator: MakeNavigator) -> None:

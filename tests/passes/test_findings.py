@@ -49,7 +49,7 @@ SITUATIONS: dict[str, tuple[PassRecord, list[str]]] = {
     ),
     "a gradient that vanishes": (
         layers([3.0] * 8, [1e-9 * 10**i for i in range(8)]),
-        ["gradient norms fall ×0.1 a layer, from 0.01 at layers.7 to 1e−09 at layers.0"],
+        ["gradient norms fall ×0.1 a layer, from 0.01 at layers.7 to 1e-09 at layers.0"],
     ),
     "dead units": (dead(("mlp.1", (37, 512, 512))), ["37 of 512 units of mlp.1 (ReLU) were 0 at all 512 positions"]),
     "all units dead": (dead(("a", (8, 8, 64))), ["8 of 8 units of a (ReLU) were 0 at all 64 positions"]),

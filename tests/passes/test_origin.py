@@ -130,7 +130,7 @@ def second_backward() -> None:
 
 PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     # name: (program, level, fact, explanation, text of the line)
-    "log": (after_a_fault(torch.log), OPERATORS, PRODUCED + "1 (Layer), at `log`, ", "its input went from −", ""),
+    "log": (after_a_fault(torch.log), OPERATORS, PRODUCED + "1 (Layer), at `log`, ", "its input went from -", ""),
     "softmax": (
         after_a_fault(masked_softmax), OPERATORS, PRODUCED + "1 (Layer), at `softmax`, ",
         "1 row of its input was −Inf throughout (`masked_fill`, test_origin.py:", "return scores.softmax(-1)  # here",
@@ -150,7 +150,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         "return x + self.out(h)  # the call of out",
     ),
     "the cell": (in_the_cell, MODULES, "NaN first appeared in the cell, outside of all modules", "", ""),
-    "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "went from −", "torch.log("),
+    "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "went from -", "torch.log("),
     "a weight": (lambda: BAD_WEIGHT(X), MODULES, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
     "an input": (bad_input, MODULES, "input [0] of Sequential contained NaN", "no followed call returned it", "net()("),
     "float16": (
@@ -325,7 +325,7 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     ),
     "a leaf": (
         chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),
-        PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from −1 to 2",
+        PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from -1 to 2",
     ),
     "Inf of a weight": (
         chain(leaf("head", ends=(NAN,), params={"weight": weight((-1.0, INF))})),

@@ -34,7 +34,7 @@ def sizes_text(shape: Sequence[int | str]) -> str:
 
 
 def figures_text(figures: Any) -> str:
-    """Return extremes and norm: ``−1.5 … 2, norm 3``; only the word for non-finite values."""
+    """Return extremes and norm: ``-1.5 … 2, norm 3``; only the word for non-finite values."""
     if figures.word or not figures.count:
         return str(figures.word or "no elements")
     ends = dict.fromkeys(format_number(end + 0.0) for end in (figures.min, figures.max))
@@ -51,14 +51,14 @@ def zero_units_text(units: tuple[int, int, int], of: str = "") -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as a sentence has it: ``65,504``, ``−1.83``, ``Inf``; a negative zero as 0."""
+    """Return a number as a sentence has it: ``65,504``, ``-1.83``, ``Inf``; a negative zero as 0."""
     if 1e3 <= abs(value) < 1e7:
-        return f"{value:,.0f}".replace("-", "−")
+        return f"{value:,.0f}"
     return format_number(value + 0.0, 3).replace("inf", "Inf").replace("nan", "NaN")
 
 
 def span(figures: Any) -> str:
-    """Return the range of values: ``from −1 to 2``, ``0 throughout``."""
+    """Return the range of values: ``from -1 to 2``, ``0 throughout``."""
     ends = number(figures.min), number(figures.max)
     if ends[0] != ends[1]:
         return f"from {ends[0]} to {ends[1]}"
@@ -66,7 +66,7 @@ def span(figures: Any) -> str:
 
 
 def ranges_text(name: str, values: Iterable[Any]) -> str:
-    """Return the ranges of values: ``its input went from −1 to 2``, or why one was not read."""
+    """Return the ranges of values: ``its input went from -1 to 2``, or why one was not read."""
     values = list(values)
     spans = [span(one.figures) for one in values if one.figures is not None and one.figures.count]
     unread = next((one.note for one in values if one.figures is None and one.note), "")

@@ -56,7 +56,7 @@ def test_a_healthy_pass_fits_a_terminal_and_shows_its_layers_once():
     assert max(map(len, lines)) <= 80 and len(lines) == 19
     layer = next(line for line in lines if "layers." in line)
     assert re.split(r"\s{2,}", layer.strip()) == [
-        "layers.{0..11} Block", "(4, 128, 256)", "−6.30 … 6.30", "≤760", "≤7.60",
+        "layers.{0..11} Block", "(4, 128, 256)", "-6.30 … 6.30", "≤760", "≤7.60",
     ]  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_the_card_of_a_call_lists_its_values():
     assert rows[0] == ["value", "shape", "made by", "sample", "min … max", "mean", "‖·‖", "‖grad‖"]
     assert rows[1][:3] == ["input [0]", "(2, 8)", "call 1"]
     assert rows[2] == ["output · NaN", "(2, 3)", "nan", "2.00"]
-    assert rows[3] == ["weight", "(3, 8)", "−3.00 … 3.00", "0", "4.90"]
+    assert rows[3] == ["weight", "(3, 8)", "-3.00 … 3.00", "0", "4.90"]
     html = panel_html(call, built.record())
     assert re.search(r'<button [^>]*data-to="1"[^>]*>norm \(LayerNorm\)</button>', html)
     raised = replace(call, status=RAISED, error=ERROR, source=None)

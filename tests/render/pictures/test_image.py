@@ -105,17 +105,17 @@ def test_no_more_pictures_than_a_page_holds_are_shown():
     ("values", "expected", "said"),
     [
         (np.array([[0.0, 0.25, 1.0]]), [0, 64, 255], "0 … 1 as they are"),
-        (np.array([[-1.0, 0.0, 1.0]]), [0, 128, 255], "−1 … 1, the least and the greatest shown, as black … white"),
-        (np.array([[-2.1, 0.25, 2.6]]), [0, 128, 255], "−2.1 … 2.6, the least and the greatest shown"),
+        (np.array([[-1.0, 0.0, 1.0]]), [0, 128, 255], "-1 … 1, the least and the greatest shown, as black … white"),
+        (np.array([[-2.1, 0.25, 2.6]]), [0, 128, 255], "-2.1 … 2.6, the least and the greatest shown"),
         (np.array([[10, 20, 30]]), [0, 128, 255], "10 … 30, the least and the greatest shown"),
         (np.array([[0, 0, 1]]), [0, 0, 255], "0 … 1, the least and the greatest shown"),
-        (np.array([[-1.7e308, 0, 1.7e308]]), [0, 128, 255], "−1.7e+308 … 1.7e+308"),
+        (np.array([[-1.7e308, 0, 1.7e308]]), [0, 128, 255], "-1.7e+308 … 1.7e+308"),
         (np.array([[-5e-324, 0, 5e-324]]), [0, 128, 255], "the least and the greatest shown, as black … white"),
         (np.array([[7.0, 7.0]]), [128, 128], "all 7, shown as grey"),
         (np.array([[False, True]]), [0, 255], "False black, True white"),
         (np.array([[0, 255]], np.uint8), [0, 255], "0 … 255 as they are"),
         (np.array([[0, 1]], ml_dtypes.bfloat16), [0, 255], "0 … 1 as they are"),
-        (np.array([[-5, 5]], np.float16), [0, 255], "−5 … 5"),
+        (np.array([[-5, 5]], np.float16), [0, 255], "-5 … 5"),
     ],
 )
 def test_the_range_of_values_is_stated(values, expected, said):

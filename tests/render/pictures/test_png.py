@@ -152,7 +152,7 @@ def test_the_legend_has_the_limits_what_lies_beyond_and_what_a_pixel_covers():
     finite = heatmap.values[heatmap.flags == FINITE]
     found = Limits(-0.5, 0.5, 0.0, int((finite < -0.5).sum()), int((finite > 0.5).sum()))
     legend = legend_text(heatmap, found)
-    assert legend.startswith("blue −0.5 · grey 0 · orange 0.5 · ")
+    assert legend.startswith("blue -0.5 · grey 0 · orange 0.5 · ")
     assert f"{found.num_above:,} pixels above (darkest brown)" in legend
     for said in ("1 pixel with NaN (violet)", "1 pixel with +Inf (cyan)", "1 pixel with −Inf (black)"):
         assert said in legend

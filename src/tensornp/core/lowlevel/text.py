@@ -41,8 +41,8 @@ def with_article(noun: str) -> str:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """Return a number in four digits, or fewer, with a true minus sign: ``−2.125``, ``1.5e−05``."""
-    return f"{value:.{digits}g}".replace("-", "−")
+    """Return a number in four digits, or fewer: ``-2.125``, ``1.5e-05``."""
+    return f"{value:.{digits}g}"
 
 
 def number_ranges(numbers: list[int]) -> Iterator[str]:

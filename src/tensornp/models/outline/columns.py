@@ -29,7 +29,7 @@ def at_a_glance(value: float) -> str:
     Numbers with four or five digits before the point are whole: ``1122`` is shorter than ``1.12e+03``.
     """
     text = f"{value:.0f}" if 999.5 <= abs(value) < 99_999.5 else f"{value:#.3g}".removesuffix(".")
-    return text.replace("-", "−") if value else "0"
+    return text if value else "0"
 
 
 class ScannedFigure(NamedTuple):

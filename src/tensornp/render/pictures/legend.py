@@ -70,7 +70,7 @@ def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
 
 
 def window_legend(seen: Seen, *, is_complex: bool = False) -> str:
-    """Return the scale of a window and its special values: ``−0.12 … 0.12 of this window · 2 NaN``."""
+    """Return the scale of a window and its special values: ``-0.12 … 0.12 of this window · 2 NaN``."""
     from tensornp.core.values.shown import window_values as shades
 
     special = {"NaN": (shades.NAN,), "Inf": (shades.POSITIVE_INF, shades.NEGATIVE_INF), "hidden": (shades.HIDDEN,)}
@@ -104,4 +104,4 @@ def overview_legend(overview: PlaneMap) -> list[str]:
 
 
 def _short(number: float) -> str:
-    return f"{number:.3g}".replace("-", "−")
+    return f"{number:.3g}"

@@ -108,8 +108,7 @@ def read_window(subject: Subject, window: Window) -> Seen:
     shades, scale = shades_of(array)
     hidden = np.ma.getmaskarray(array)
     exact = ["--" if is_hidden else str(value) for value, is_hidden in zip(np.ma.getdata(array), hidden, strict=True)]
-    texts = [text if text == "--" else text.replace("-", "−") for text in _short_texts(array)]
-    return Seen(texts, exact, shades, scale)
+    return Seen(_short_texts(array), exact, shades, scale)
 
 
 def _short_texts(array: Any) -> list[str]:
