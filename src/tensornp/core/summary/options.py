@@ -57,7 +57,9 @@ class DisplayOptions:
         "folded", "open", "hidden",
         help="Receipt of a card: folded, open or hidden. Plain text has none; %tonumpy prints it.",
     )  # fmt: skip
-    max_height: int = _number(10, help="Visible lines of an array; the rest is folded. 0 shows all lines.")
+    max_height: int = _number(
+        10, help="Lines of an array that are seen whole; of more lines, seven tenths. 0 shows all."
+    )
     precision: str | int = field(
         default="auto",
         metadata={

@@ -14,8 +14,8 @@ from tensornp.models.entries.relations import not_counted
 from tensornp.models.outline.columns import COLUMNS, STATES, Asked, Column, column_called, has_state, passes, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
-MAX_OPEN = 40
-"""Lines up to which branches are open from the beginning."""
+MAX_OPEN, MAX_OPEN_MODULES = 16, 24
+"""Lines up to which branches of weights, or of modules, are open from the beginning."""
 _Kind = tuple[int, str]
 
 
@@ -96,12 +96,13 @@ class Outline:
         return total
 
     def first_open(self) -> frozenset[int]:
-        """Return the branches that are open at first, up to `MAX_OPEN` lines."""
+        """Return the branches that are open at first, while their lines fit on a screen."""
+        most = MAX_OPEN_MODULES if self._classes else MAX_OPEN
         found, num_lines, waiting = set(), len(self._top), deque(self._top)
         while waiting:
             branch = waiting.popleft()
             are_states = all(one.entries and one.entries[0].kind == "state" for one in branch.below)
-            if branch.below and not are_states and num_lines + len(branch.below) <= MAX_OPEN:
+            if branch.below and not are_states and num_lines + len(branch.below) <= most:
                 found.add(branch.number)
                 num_lines += len(branch.below)
                 waiting.extend(branch.below)

@@ -36,9 +36,7 @@ SOURCE = f"margin:2px 0 4px;padding:0 8px;border-left:2px solid rgba(217,119,6,.
 REFUSAL = f"margin:4px 0;{_FONT}"
 FIGURES = "font-size:90%;line-height:1.5"
 ALARM_TEXT = f"padding:0 3px;border-radius:4px;print-color-adjust:exact;{ALARM}"
-PALER = ("opacity:.8", "opacity:.62")
-"""The last lines above a fold."""
-QUIET = "opacity:.72"
+QUIET_ROW, QUIET = "opacity:.62", "opacity:.72"
 POINTER = "cursor:pointer"
 FOLD = f"{POINTER};opacity:.8"
 LINES_FOLD = f"font-size:90%;line-height:1.5;{FOLD}"

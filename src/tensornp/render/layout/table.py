@@ -15,8 +15,8 @@ from tensornp.render.layout.style import (
     GROUP,
     NAME_CELL,
     NAMES,
-    PALER,
     PRINTED,
+    QUIET_ROW,
     RIGHT_CELL,
     TABLE,
     WORDS_CELL,
@@ -214,7 +214,7 @@ def _kinds(table: Table) -> list[str]:
 def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     group = f";{GROUP}" if row.begins_group else ""
     indent = f";padding-left:{_INDENT_PX * row.level}px" if row.level else ""
-    opened = f'<tr style="{PALER[-1]}">' if row.is_quiet else "<tr>"
+    opened = f'<tr style="{QUIET_ROW}">' if row.is_quiet else "<tr>"
     if len(row.cells) < len(kinds):
         cell = escape(row.cells[0])
         return f'{opened}<td colspan="{len(kinds)}" style="{WRAPPED_CELL}{indent}{group}">{cell}</td></tr>'

@@ -6,10 +6,10 @@ import re
 from html import escape
 
 from tensornp.core.lowlevel.text import counted
-from tensornp.render.layout.style import ALARM, LINES_FOLD, PALER, PRINTED, ROW_ARRAY, array_style
+from tensornp.render.layout.style import ALARM, LINES_FOLD, PRINTED, ROW_ARRAY, array_style
 
 MIN_FOLDED = 3
-"""Lines that are worth a fold."""
+"""Lines beyond the height that are worth a fold."""
 MAX_MARKED = 200
 """Values that are marked: of an array that is full of NaN, its badge says so."""
 MAX_UNSCROLLED_WIDTH = 80
@@ -20,26 +20,27 @@ _NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan",
 
 
 def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
-    """Return the visible lines, those behind a fold after `max_height` lines, and their number in words."""
+    """Return the visible lines, those behind a fold, and their number in words.
+
+    A text with a little more than `max_height` lines is whole; of a longer one, seven tenths of them are visible.
+    """
     lines = text.split("\n")
-    hidden = lines[max_height:] if max_height else []
-    num_more = sum([bool(line.strip()) for line in hidden])
-    return (lines, [], "") if num_more < MIN_FOLDED else (lines[:max_height], hidden, counted(num_more, "more line"))
+    beyond = lines[max_height:] if max_height else []
+    if sum([bool(line.strip()) for line in beyond]) < MIN_FOLDED:
+        return lines, [], ""
+    num_seen = max(1, round(0.7 * max_height))
+    num_more = sum([bool(line.strip()) for line in lines[num_seen:]])
+    return lines[:num_seen], lines[num_seen:], counted(num_more, "more line")
 
 
 def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
-    """Fold the text of an array after that many lines; 0 shows all.
+    """Fold the text of an array with more than that many lines; 0 shows all.
 
     In a row of badges it has no margin; of a mask, infinities are not marked.
     """
     lines, folded, more = folded_text(text, max_height)
     words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
     shown = [_marked([line], words) for line in lines]
-    if more:
-        # The last lines above a fold are paler.
-        last = shown[-len(PALER) :]
-        styles = PALER[-len(last) :]
-        shown[-len(last) :] = [f'<span style="{s}">{line}</span>' for s, line in zip(styles, last, strict=True)]
     # An area that scrolls can be reached by keyboard.
     is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
