@@ -46,7 +46,7 @@ class ModuleView(NamedTuple):
     alarms: Mapping[str, Alarming]
     num_read: int
     num_floats: int
-    text: str
+    text: str = ""
     class_name: str = ""
 
 
@@ -59,19 +59,18 @@ def module_view(
     """
     # A module's weights need no other names.
     explorer = weights(obj, expression=expression, namespace={} if is_module(obj) else names)
-    alarms, num_read, num_floats = _alarms_in(explorer, StatsBudget(options.stats_nbytes))
     text = ""
     with suppress(Exception):
         if isinstance(obj, (torch.nn.Module, torch.optim.Optimizer)):
             # Its class may return a string of a class of its own.
             text = str.__str__(repr(obj))
-    return ModuleView(explorer, alarms, num_read, num_floats, text, type(obj).__name__)
+    return view_of(explorer, options)._replace(text=text, class_name=type(obj).__name__)
 
 
 @outside_modes
-def _alarms_in(explorer: WeightsExplorer, budget: StatsBudget) -> tuple[dict[str, Alarming], int, int]:
-    """Return non-finite values by name, and the numbers of floats that were read and of all."""
-    alarms: dict[str, Alarming] = {}
+def view_of(explorer: WeightsExplorer, options: DisplayOptions) -> ModuleView:
+    """Return the view of weights, and look for non-finite values in those in memory."""
+    budget, alarms = StatsBudget(options.stats_nbytes), {}
     num_read = num_floats = 0
     for name, entry in explorer.items():
         info = inspect(entry.tensor) if isinstance(entry._source, TensorSource) and not entry.problem else None
@@ -82,7 +81,7 @@ def _alarms_in(explorer: WeightsExplorer, budget: StatsBudget) -> tuple[dict[str
         if stats is not None and (found := alarms_of(stats)):
             findings = tuple(one for one in findings_of(entry, stats) if one.rank < ALARM_RANK)
             alarms[name] = Alarming(findings, tuple(found))
-    return alarms, num_read, num_floats
+    return ModuleView(explorer, alarms, num_read, num_floats)
 
 
 _MAX_ELEMENTS = 10_000

@@ -144,13 +144,15 @@ class Ledger:
 
     def _keep_values(self, tensor: Any, info: TensorInfo, snapshot: Snapshot) -> None:
         """Keep a copy of a small strided tensor that was read as a whole."""
-        from tensornp.core.lowlevel.quiet import plain
+        import torch
+
+        from tensornp.core.lowlevel.quiet import plain, quietly
         from tensornp.core.tensor.kinds import STRIDED
 
         is_whole = snapshot.fingerprint is not None and snapshot.fingerprint.one_in == 1
         if not is_whole or info.kind is not STRIDED or info.nbytes > MAX_COPY_NBYTES:
             return
-        self._copies[id(snapshot)] = snapshot, plain(tensor).clone()
+        self._copies[id(snapshot)] = snapshot, quietly(torch.clone, plain(tensor))
         while len(self._copies) > MAX_COPIES:
             self._copies.popitem(last=False)
 

@@ -99,6 +99,7 @@ class WeightsWidget(ScanningPart):
     def tell(self, view: ModuleView) -> None:
         """Show the findings of a module without a scan."""
         known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
+        self._tree.learn(known)
         self.findings = findings_html(self._weights, known) + note_html(partly_read(view))
 
     def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,6 +34,14 @@ def test_a_path_or_an_expression(shell, folder):
     assert text.startswith("model · Linear · 2 weights · 16 parameters · 64 bytes · all parameters, float32, cpu, grad")
 
 
+def test_a_model_in_memory_is_searched_for_nan(shell):
+    """As the card of the model is; the name of the weight and its number stand in the table."""
+    shell.run("import torch; model = torch.nn.Linear(3, 4); model.weight.data[1, 2] = torch.nan")
+    text, _ = shown(shell, "%weights model")
+    assert "1 weight has NaN: weight" in text
+    assert "weight · 1 NaN" in text
+
+
 def test_the_explorer_is_bound_and_shown(shell, folder):
     """As the value of a cell it is the same table."""
     text, _ = shown(shell, "%weights -o w model.safetensors")

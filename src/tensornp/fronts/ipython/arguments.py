@@ -78,7 +78,7 @@ def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
     except getopt.GetoptError as error:
         said = f"the options are {', '.join(flags)}" if flags else "there are no options"
         raise UsageError(f"{error.msg}; {said}; put an expression that begins with - into parentheses") from None
-    late = next((word.group() for word in words[count:] if word.group() in flags and word.group()[:2] == "--"), "")
+    late = next((word.group() for word in words[count:] if re.match("--[a-z]", word.group())), "")
     if late:
         raise UsageError(f"{late} stands behind the expression; put options before it")
     rest = line[words[count].start() :].strip() if count < len(words) else ""

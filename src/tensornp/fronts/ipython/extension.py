@@ -70,7 +70,7 @@ class Extension:
         ours += [
             TensorMagics(shell, config, ledger),
             ValueMagics(shell, config, live),
-            WeightMagics(shell, live),
+            WeightMagics(shell, config, live),
             PassMagics(shell),
             GuideMagics(shell, config),
         ]

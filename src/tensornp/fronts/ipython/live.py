@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _ANCHOR = re.compile(r"tnp-[0-9a-f]{8}")
 _SAID = "the live part of the output above, which is there while its kernel runs"
 """Text of a live part in a file, and where no widget can be made."""
+_LIVE = ("TensorSummary", "ModuleView", "FollowedPass")
+"""Summaries whose card has a place for a live part, with a kernel or not."""
 NOTHING = {"text/html": "", "text/plain": ""}
 _counts: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
 """Displays of each cell by shell; those before an unloading are still on the page."""
@@ -113,7 +115,8 @@ class Live:
     def note(self, obj: Any, summary: Any, expression: str) -> str:
         """Note what is printed of `obj`, which `expression` reaches; return its anchor."""
         kind = type(summary).__name__
-        anchor = self.new_anchor() if kind in ("TensorSummary", "ModuleView", "FollowedPass") else ""
+        has_part = kind in _LIVE or (kind == "WeightsExplorer" and self.is_wanted)
+        anchor = self.new_anchor() if has_part else ""
         if not anchor or not self.is_wanted:
             return anchor
         if kind == "FollowedPass":
@@ -121,6 +124,8 @@ class Live:
         elif kind == "ModuleView":
             opened = f"tnp.weights({expression})" if expression else ""
             self._makes[anchor] = partial(self._tree, summary.explorer, anchor, opened, summary)
+        elif kind == "WeightsExplorer":
+            self._makes[anchor] = partial(self._tree, summary, anchor, expression)
         elif summary.plan is not None and (summary.info.shape or self._config.options.widget == "always"):
             # A scalar has little to toggle, and a loop prints many.
             from tensornp.core.memory.identity import TensorReference
@@ -134,9 +139,9 @@ class Live:
             self._makes[anchor] = make
             self._published.add(anchor)
 
-    def show_weights(self, explorer: WeightsExplorer, anchor: str, opened: str) -> None:
+    def show_weights(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None) -> None:
         """Make a tree of weights after the cell; `opened` is the expression of the explorer."""
-        self.show(anchor, partial(self._tree, explorer, anchor, opened))
+        self.show(anchor, partial(self._tree, explorer, anchor, opened, view))
 
     def see(self, message: Any) -> Any:
         """Note the anchors in a message to the page; what is never published gets no live part."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
@@ -11,6 +12,7 @@ from tensornp.fronts.ipython.arguments import argument_in, as_usage_errors, expr
 from tensornp.fronts.ipython.names import check_name
 
 if TYPE_CHECKING:
+    from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
 
 OPTIONS = {"weights": "out,o="}
@@ -23,8 +25,9 @@ class WeightMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, live: Live) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, live: Live) -> None:
         super().__init__(shell)
+        self._display = config
         self._live = live
 
     @no_var_expand
@@ -69,9 +72,18 @@ class WeightMagics(Magics):
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
             explorer, anchor = weights(value, expression=expression, namespace=names), self._live.new_anchor()
-            display(displayed("%weights", lambda: weights_document(explorer), anchor), raw=True)
+            view = None
+            document = partial(weights_document, explorer)
+            if path is None:
+                # NaN is looked for in memory, and a file is listed without torch.
+                from tensornp.models.module_view import view_of
+                from tensornp.render.models.scan import module_document
+
+                view = view_of(explorer, self._display.options)
+                document = partial(module_document, view)
+            display(displayed("%weights", document, anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
         argument = argument_in(rest) if path is None else repr(shown_path(path))
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
-        self._live.show_weights(explorer, anchor, opened)
+        self._live.show_weights(explorer, anchor, opened, view)

@@ -104,7 +104,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...], class_name: str
     own_class = own_class or class_name
     said = [
         source, cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
-        number_told(explorer.values()), parameters, stored, nbytes,
+        number_told(explorer.values()), parameters if totals.parameters or not stored else "", stored, nbytes,
         f"{trained:,} trainable" if is_said else "",
         *said_once(common, is_whole=True),
     ]  # fmt: skip
