@@ -48,7 +48,7 @@ class Image:
     def arrays(self) -> np.ndarray[Any, Any]:
         """All pictures as a uint8 array of shape (N, H, W, C), converted as shown, at their own size.
 
-        NaN, infinite and hidden pixels are black. Raises BadRequestError for pictures of several sizes, and
+        NaN and infinite pixels are black. Raises BadRequestError for pictures of several sizes, and
         TooLargeError for more than 1,024 pictures or 8 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
         """
         shapes = list(dict.fromkeys(one.shape for one in self._each()))

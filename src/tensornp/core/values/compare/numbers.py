@@ -30,21 +30,6 @@ def pairs_of(a: Source, b: Source) -> Iterator[tuple[Array, Array]]:
         left, right = left[size:], right[size:]
 
 
-def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return plain arrays; a hidden element equals only a hidden one."""
-    if not (isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray)):
-        return a, b
-    hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
-    both, one = hidden_a & hidden_b, hidden_a ^ hidden_b
-    data_a, data_b = (np.array(np.ma.getdata(values)) for values in (a, b))
-    data_a[both] = data_b[both] = 0
-    if one.any():
-        data_a, data_b = (values.astype(np.result_type(values.dtype, np.float64)) for values in (data_a, data_b))
-        for data, other, hidden in ((data_a, data_b, hidden_a & one), (data_b, data_a, hidden_b & one)):
-            data[hidden] = np.where(np.isnan(other[hidden]), 0, np.nan)
-    return data_a, data_b
-
-
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
     if a.dtype == b.dtype:
         return a, b
@@ -73,7 +58,7 @@ def differing(old: Any, new: Any) -> Any:
 
 def sizes_of_change(old: Any, new: Any) -> Any:
     """Return |new − old| of two blocks: exact for integers, and 0 for equal elements, NaN included."""
-    old, new = of_one_kind(*shown_alike(old, new))
+    old, new = of_one_kind(old, new)
     with np.errstate(all="ignore"):
         if old.dtype.kind in "iu":
             # A difference that does not fit the dtype fits the unsigned one.
@@ -109,7 +94,6 @@ class PairTally:
 
     def _add(self, a: Array, b: Array) -> None:
         start, self.count = self.count, self.count + a.size
-        a, b = shown_alike(a, b)
         if self.is_cast_of_first:
             self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
         if self.is_cast_of_second:

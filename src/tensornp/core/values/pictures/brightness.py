@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bright:
-    """Bytes of tiles × height × width × channels; `is_marked` where a channel is NaN, infinite or hidden."""
+    """Bytes of tiles × height × width × channels; `is_marked` where a channel is NaN or infinite."""
 
     pixels: Values
     is_marked: Values
@@ -57,10 +57,13 @@ def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
             words = " · ".join(filter(None, [one.undone, said, one.opaque]))
             shown.append(Bright(pixels, one.is_marked, words, num_beyond))
             continue
-        values = np.asarray(np.ma.getdata(part))
-        is_bool = values.dtype == np.bool_
-        pixels = values.astype(np.uint8) * np.uint8(255) if is_bool else values
-        shown.append(Bright(pixels, _hidden(part), "False black, True white" if is_bool else "0 … 255 as they are"))
+        is_bool = part.dtype == np.bool_
+        pixels = part.astype(np.uint8) * np.uint8(255) if is_bool else part
+        shown.append(
+            Bright(
+                pixels, np.zeros(part.shape[:-1], bool), "False black, True white" if is_bool else "0 … 255 as they are"
+            )
+        )
     return shown
 
 
@@ -68,7 +71,7 @@ def total_words(shown: Sequence[Bright]) -> list[str]:
     num_beyond, num_marked = sum(one.num_beyond for one in shown), sum(int(one.is_marked.sum()) for one in shown)
     return [
         *([f"{counted(num_beyond, 'value')} beyond, shown as the nearest"] if num_beyond else []),
-        *([f"{counted(num_marked, 'pixel')} with NaN, infinite or hidden (violet)"] if num_marked else []),
+        *([f"{counted(num_marked, 'pixel')} with NaN or infinite (violet)"] if num_marked else []),
     ]
 
 
@@ -93,10 +96,6 @@ def _floats(given: Any) -> Values:
         return np.empty(0)
 
 
-def _hidden(part: Any) -> Values:
-    return np.asarray(np.ma.getmaskarray(part).any(axis=-1))
-
-
 class _Colours(NamedTuple):
     """Values before black and white are found; alpha is a share already."""
 
@@ -110,7 +109,7 @@ class _Colours(NamedTuple):
 
 def _colours(part: Any, asked: Asked) -> _Colours:
     is_integer = part.dtype.kind in "iu"
-    values = np.asarray(np.ma.getdata(part)).astype(np.float64)
+    values = part.astype(np.float64)
     colours, alpha = (values[..., :3], values[..., 3:]) if values.shape[-1] == 4 else (values, values[..., :0])
     most, undone = 255 if is_integer else 1, ""
     alpha, opaque = alpha / most, f"alpha 0 … {most}" if alpha.size else ""
@@ -124,7 +123,7 @@ def _colours(part: Any, asked: Asked) -> _Colours:
         colours, is_integer = colours * stds + means, False
         undone = f"mean {_list_text(means)} and std {_list_text(stds)} undone"
     finite = np.isfinite(colours)
-    is_marked = np.isnan(alpha).any(axis=-1) | _hidden(part)
+    is_marked = np.isnan(alpha).any(axis=-1)
     if not finite.all():
         is_marked |= ~finite.all(axis=-1)
     return _Colours(colours, alpha, is_marked, is_integer, undone, opaque)

@@ -32,7 +32,7 @@ _MAX_SAID = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tile:
-    """One picture; `is_marked` is True where a channel is NaN, infinite or hidden."""
+    """One picture; `is_marked` is True where a channel is NaN or infinite."""
 
     label: str
     pixels: np.ndarray[Any, Any]

@@ -20,7 +20,7 @@ from tensornp.core.tensor.form import Places, TooManyError
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import SPARSE, form_of
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.shown.print_options import AUTO, places_of, printed_without_formatter, printing
+from tensornp.core.values.shown.print_options import AUTO, places_of, printing
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 
@@ -60,16 +60,10 @@ def preview(
     its stored parts are shown.
     """
     held, inner = what_it_stands_for(tensor, info)
-
-    def show() -> Preview:
-        try:
-            return _preview(held, inner, plan, max_elements, printoptions)
-        except TooManyError as reason:
-            return _stored(held, inner, max_elements, printoptions, str(reason))
-
     try:
-        found, why = printed_without_formatter(show)
-        return Preview(found.text, "; ".join(filter(None, (why, found.note))))
+        return _preview(held, inner, plan, max_elements, printoptions)
+    except TooManyError as reason:
+        return _stored(held, inner, max_elements, printoptions, str(reason))
     except NotReadError as reason:
         return Preview("", str(reason))
 
@@ -169,16 +163,13 @@ def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list
     """Return NumPy's text of each element of a flat array, in four digits where NumPy would print eight."""
     shown = np.asarray(array.compressed() if isinstance(array, np.ma.MaskedArray) else array)
 
-    def show() -> str:
+    with printing(own, array):
         now = np.get_printoptions()
         is_chosen = now["suppress"] or isinstance(own.get("precision"), int)
-        return np.array2string(
+        text = np.array2string(
             shown, precision=now["precision"] if is_chosen else min(now["precision"], _FIRST_PRECISION),
             separator=_SEPARATOR, threshold=shown.size + 1, max_line_width=_NO_LINE_BREAK,
         )  # fmt: skip
-
-    with printing(own, array):
-        text, _ = printed_without_formatter(show)
     texts = iter(text[1:-1].split(_SEPARATOR))
     return ["--" if is_hidden else next(texts).strip() for is_hidden in np.ma.getmaskarray(array)]
 

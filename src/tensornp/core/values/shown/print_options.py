@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-
-from tensornp.core.lowlevel.attributes import error_text
-from tensornp.errors import NotReadError
 
 AUTO: Mapping[str, Any] = {"precision": "auto"}
 """Compact print options if NumPy's are at their defaults, otherwise NumPy's."""
@@ -18,13 +15,10 @@ _DEFAULTS: dict[str, Any] = {
     "precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75,
     "formatter": None, "override_repr": None,
 }  # fmt: skip
-_USER_CODE = ("formatter", "override_repr")
-"""Print options that hold code of the user; `np.printoptions` resets both."""
 _COMPACT_PRECISION = 4
 _COMPACT_LINEWIDTH = 100
 _COMPACT_RANGE = (1e-5, 1e5)
 """Largest magnitudes of an array that is printed without an exponent."""
-_T = TypeVar("_T")
 
 
 def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]:
@@ -38,19 +32,6 @@ def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]
         return nullcontext()
     # NumPy drops a formatter that is not passed on.
     return np.printoptions(**{**chosen, "formatter": np.get_printoptions()["formatter"]})
-
-
-def printed_without_formatter(show: Callable[[], _T]) -> tuple[_T, str]:
-    """Return the result of `show`, without the user's formatters if they raise, and a note."""
-    try:
-        return show(), ""
-    except Exception as error:
-        options = np.get_printoptions()
-        given = " or ".join(name for name in _USER_CODE if options.get(name) is not None)
-        if not given or isinstance(error, NotReadError):
-            raise
-        with np.printoptions():
-            return show(), f"printed without the {given} of NumPy's print options, which raised {error_text(error)}"
 
 
 def _digits_for(values: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.values.sources import Source
-from tensornp.core.values.stats.record import TensorStats, scoped
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TooLargeError
 
 Array = np.ndarray[Any, Any]
@@ -74,7 +74,6 @@ def times(stats: TensorStats, factor: int) -> TensorStats:
     return replace(
         stats, count=stats.count * factor, nan=stats.nan * factor, posinf=stats.posinf * factor,
         neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,
-        real=stats.real and times(stats.real, factor), imag=stats.imag and times(stats.imag, factor),
     )  # fmt: skip
 
 
@@ -91,21 +90,19 @@ class _Columns:
         self.finite = np.zeros(size, np.int64)
         self.mean, self.deviations, self.total = np.zeros((3, size))
 
-    def add(self, values: Array, shown: Array | None, at: slice) -> None:
-        """Add a block of shape (indices, elements); blocks of shown finite numbers take a quarter of the time."""
-        finite = np.isfinite(values) if shown is None else np.isfinite(values) & shown
+    def add(self, values: Array, at: slice) -> None:
+        """Add a block of shape (indices, elements); blocks of finite numbers take a quarter of the time."""
+        finite = np.isfinite(values)
         is_whole, is_zero = bool(finite.all()), values == 0
         low = high = values
         wide, num = values.astype(np.float64), np.full(len(values), values.shape[1])
-        self.counts[0, at] += num if shown is None else shown.sum(1)
+        self.counts[0, at] += num
         if not is_whole:
-            odd = ~finite if shown is None else ~finite & shown
-            tests = np.isnan(values), values == np.inf, values == -np.inf
-            self.counts[1:4, at] += [(test & odd).sum(1) for test in tests]
+            self.counts[1:4, at] += [test.sum(1) for test in (np.isnan(values), values == np.inf, values == -np.inf)]
             low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
             wide[~finite], num = 0, finite.sum(1)
         if is_zero.any():
-            self.counts[4, at] += (is_zero & finite).sum(1)
+            self.counts[4, at] += is_zero.sum(1)
         self.low[at] = np.minimum(self.low[at], low.min(1))
         self.high[at] = np.maximum(self.high[at], high.max(1))
         total = wide.sum(1)
@@ -140,19 +137,14 @@ def stats_by_axis(source: Source) -> TensorStats:
     size = source.shape[source.axis]
     if size > MAX_INDICES:
         raise TooLargeError(f"axis has {size:,} indices, and at most {MAX_INDICES:,} are read; choose another axis")
-    columns: list[_Columns] = []
+    columns: _Columns | None = None
     blocks = list(part.blocks())
     for block, numbers in zip(blocks, part.read(blocks), strict=True):
-        several = [modulus_of(numbers), numbers.real, numbers.imag] if numbers.dtype.kind == "c" else [numbers]
-        columns = columns or [_Columns(size, one.dtype) for one in several]
+        sizes = modulus_of(numbers) if numbers.dtype.kind == "c" else numbers
+        columns = columns or _Columns(size, sizes.dtype)
         packed = size // max(part.shape[part.axis], 1)
         num, first = block.shape[part.axis] * packed, block.start[part.axis] * packed
         shape = math.prod(block.shape[: part.axis]), num, -1
-        for one, values in zip(columns, several, strict=True):
-            masked = [np.ma.getdata(values), *([~np.ma.getmaskarray(values)] if source.is_masked else [])]
-            rows, *shown = (each.reshape(shape).swapaxes(0, 1).reshape(num, -1) for each in masked)
-            one.add(rows, shown[0] if shown else None, slice(first, first + num))
-    found, *parts = [one.stats(part.times) for one in columns or [_Columns(size, np.dtype(np.float64))]]
-    real, imag = parts or (None, None)
-    scope = f"{int(found.count.sum()):,} of {source.numel:,} shown" if source.is_masked else source.scope
-    return scoped(replace(found, real=real, imag=imag), scope)
+        columns.add(sizes.reshape(shape).swapaxes(0, 1).reshape(num, -1), slice(first, first + num))
+    found = (columns or _Columns(size, np.dtype(np.float64))).stats(part.times)
+    return replace(found, scope=source.scope, is_complex=source.dtype.startswith("complex"))
