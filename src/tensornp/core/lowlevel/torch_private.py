@@ -63,16 +63,6 @@ def is_in_dispatch_mode_or_transform() -> bool:
     return has_dispatch_mode() or peek_interpreter_stack() is not None or _get_tracing_state() is not None
 
 
-def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
-    functorch: Any = torch._C._functorch
-    is_batched = False
-    while is_functorch_wrapper(wrapper):
-        is_batched = is_batched or functorch.is_batchedtensor(wrapper)
-        wrapper = functorch.get_unwrapped(wrapper)
-    return wrapper, is_batched
-
-
 def has_tangent(tensor: torch.Tensor) -> bool:
     level = forward_ad._current_level
     return level >= 0 and torch._VF._unpack_dual(tensor, level=level)[1] is not None

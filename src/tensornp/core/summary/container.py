@@ -25,8 +25,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.core.values.shown.preview import MAX_ELEMENTS, texts_of
-from tensornp.core.values.shown.print_options import printing
+from tensornp.core.values.shown.preview import MAX_ELEMENTS, printing, texts_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
-from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, picture_of
+from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, Asked, Numbers, picture_of, range_of
 from tensornp.errors import BadRequestError, TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.pictures.contact_sheet import Place, laid_out, sizes_of

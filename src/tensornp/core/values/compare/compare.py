@@ -170,7 +170,7 @@ def _compared(a: Any, b: Any) -> Comparison:
         tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
     found = _told(tally, shapes, dtypes, first, second)
     is_in_memory = all(is_tensor(one) or is_array(one) for one in (a, b))
-    if is_in_memory and Target(a).compare(b)[0] in ("same object", "same elements"):
+    if is_in_memory and Target(a).compare(b) in ("same object", "same elements"):
         found = replace(found, _note="both are the same memory: a copy before a step, as by .clone(), keeps old values")
     return found
 

@@ -19,7 +19,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.shown.preview import array_of_few, few_of, texts_of, what_it_stands_for
+from tensornp.core.values.shown.preview import COMPACT_RANGE, array_of_few, few_of, texts_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NoDataError, UnsupportedTensorError
@@ -28,9 +28,6 @@ FULL = 100
 """The shade of the largest magnitude; negative numbers have negative shades."""
 NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
 """The shades of elements without a place on the scale."""
-
-_PLAIN_RANGE = (1e-5, 1e5)
-"""Largest magnitudes of a window that is printed without an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +112,7 @@ def _short_texts(array: Any) -> list[str]:
     """Return numbers with the same decimals; NumPy would write all with an exponent if one is tiny."""
     finite = np.abs(array[np.isfinite(array)]) if array.dtype.kind == "f" else np.zeros(0)
     largest = float(finite.max(initial=0))
-    if not _PLAIN_RANGE[0] <= largest < _PLAIN_RANGE[1]:
+    if not COMPACT_RANGE[0] <= largest < COMPACT_RANGE[1]:
         return [text.removesuffix(".") for text in texts_of(array)]
     is_whole = bool((finite == np.rint(finite)).all())
     decimals = 0 if is_whole else max(3 - math.floor(math.log10(largest)), 0)

@@ -23,9 +23,16 @@ from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
-from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
 from tensornp.core.values.stats.distribution import MAX_KEPT, NUM_CODES, add_codes, distribution_of, of_codes
-from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
+from tensornp.core.values.stats.figures import (
+    add_by_index,
+    figures_of,
+    layout_of,
+    modulus_of,
+    norms_of,
+    stats_by_axis,
+    times,
+)
 from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError

@@ -6,15 +6,17 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, Histogram, added_up
 from tensornp.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.figures import ChannelNorms
 
 ALL, SEVERAL, PARTIAL = "all elements", "several parts", "partial"
 _MAX_SCOPE = 120
