@@ -10,7 +10,6 @@ import sys
 from types import FrameType, TracebackType
 
 _OURS = os.path.dirname(__file__) + os.sep
-_LIBRARIES = (f"site-packages{os.sep}", f"dist-packages{os.sep}", os.path.dirname(os.__file__) + os.sep)
 
 
 class TensornpError(Exception):
@@ -35,9 +34,8 @@ class TensornpError(Exception):
         traceback = self.__traceback__ if shell.InteractiveTB.mode == "Verbose" else _before_ours(self.__traceback__)
         chain = self.__cause__, self.__suppress_context__
         try:
-            before = self.__cause__ or (None if self.__suppress_context__ else self.__context__)
-            if traceback is not self.__traceback__ and not _is_of_user(before):
-                # The message repeats it.
+            if traceback is not self.__traceback__:
+                # The message repeats the cause.
                 self.__cause__ = None
             made: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, traceback, tb_offset=1)
             return made
@@ -133,14 +131,3 @@ def _before_ours(traceback: TracebackType | None) -> TracebackType | None:
     for row in reversed(rows):
         made = TracebackType(made, *row)
     return made
-
-
-def _is_of_user(error: BaseException | None) -> bool:
-    """Return whether an error arose in code of the user."""
-    at = error.__traceback__ if error is not None else None
-    names = []
-    while at is not None:
-        names.append(at.tb_frame.f_code.co_filename)
-        at = at.tb_next
-    ours = (_OURS, "<frozen", "<string>", "<__array_function__")
-    return any(not name.startswith(ours) and not any(part in name for part in _LIBRARIES) for name in names)

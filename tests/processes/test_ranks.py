@@ -305,7 +305,6 @@ def test_statistics_of_replicas_count_once(monkeypatch):
     expected = tnp.stats(own, histogram=None)
     assert figures_of(found) == figures_of(expected)
     assert found.scope == "all elements"
-    assert found == expected
     assert not found.differing
     assert figures_of(ranks(transport).card("model[0].weight")) == figures_of(expected)
 
@@ -384,8 +383,6 @@ def test_figures_of_every_kind_are_those_of_one_process(monkeypatch, values):
     found = ranks(Simulated(monkeypatch, {i: {"w": {"a": values}} for i in range(2)})).weights("w").stats("a")
     expected = tnp.stats(values, histogram=None)
     assert figures_of(found) == figures_of(expected)
-    if expected.real is not None:
-        assert figures_of(found.real) == figures_of(expected.real)
     assert "scope" in repr(found) and tnp.card(found).text and found._repr_html_()
 
 

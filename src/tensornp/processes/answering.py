@@ -128,8 +128,7 @@ def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]
         entry.stats()
     values = entry._values_here()
     found = stats(values, histogram=None)
-    parts = (one for one in (found, found.real, found.imag) if one is not None)
-    figures = tuple(tuple(getattr(one, figure) for figure in FIGURES) for one in parts)
+    figures = (tuple(getattr(found, figure) for figure in FIGURES),)
     wanted = [what for what, num in (("nan", found.nan), ("inf", found.num_infinite)) if num]
     places = [(what, locate(values, what)) for what in wanted]
     return figures, tuple((what, at.count, at.indices) for what, at in places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -197,15 +197,12 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
         digest = Counter(same[rank].digest for rank in ranks).most_common(1)[0][0]
         owned.append(next(same[rank] for rank in ranks if same[rank].digest == digest))
         differing += [rank for rank in ranks if same[rank].digest != digest]
-    columns = zip(*(part.figures for part in owned), strict=False)
-    figures, *others = [sum_of(column) for column in columns] or [TensorStats(0)]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
-    real, imag = others or (None, None)
-    base = scoped(replace(figures, real=real, imag=imag), scope)
+    base = scoped(sum_of(part.figures[0] for part in owned), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)

@@ -62,7 +62,7 @@ def stats_tables(summary: StatsSummary, *, is_live: bool = False) -> Iterator[Ta
     if summary.stats.distribution is not None and summary.stats.min is not None:
         quantiles = zip(SHARES, summary.stats.quantile(SHARES).tolist(), strict=True)
         rows = tuple(TableRow((f"{100 * share:.4g}%", number_text(value))) for share, value in quantiles)
-        heading = "quantiles" if summary.stats.real is None else "quantiles of the modulus"
+        heading = "quantiles of the modulus" if summary.stats.is_complex else "quantiles"
         yield Table((heading, summary.stats.distribution.accuracy), rows)
     if summary.by_axis is not None and summary.axis is not None:
         yield _axis_table(summary.by_axis, f"axis {summary.axis}", summary.axis_origin)
@@ -80,7 +80,7 @@ def _rows(summary: StatsSummary, is_live: bool) -> Iterator[TableRow]:
     yield TableRow(("zero", f"{stats.zeros:,}{share}", ""))
     if stats.min is None:
         return
-    of = "of the modulus" if stats.real is not None else ""
+    of = "of the modulus" if stats.is_complex else ""
     finite = stats.count - stats.nan - stats.num_infinite
     for name, value in (("min", stats.min), ("max", stats.max)):
         said = number_text(value)
@@ -121,7 +121,7 @@ def _axis_table(stats: TensorStats, heading: str, origin: int = 0) -> Table:
         )
         for i in order.tolist()
     ]  # fmt: skip
-    total, of = len(stats.count), "" if stats.real is None else ", of the modulus"
+    total, of = len(stats.count), ", of the modulus" if stats.is_complex else ""
     if total > len(rows):
         rows.append(TableRow((f"the {len(rows)} of {total:,} that stand out: by NaN and infinities, then by size",)))
     return Table((heading + of, "NaN", "infinite", "min", "max", "mean", "std", "norm"), tuple(rows))
@@ -131,7 +131,7 @@ def _pictures(summary: StatsSummary) -> Iterator[str]:
     histogram = told_histogram(summary.stats, NUM_BINS)
     if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
         png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
-        of = "modulus: " if summary.stats.real is not None else ""
+        of = "modulus: " if summary.stats.is_complex else ""
         legend = f"{of}{counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
         yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT) + _axis_html(histogram), legend)
     if summary.picture is not None:

@@ -78,7 +78,7 @@ class Ledger:
         former = _former(self._record_of(tensor, info))
         self._keep(tensor, info, self._snapshot(tensor, info, "the conversion"), former)
         # A copy has never shared, so it must not be said to share no longer.
-        if isinstance(array, np.ndarray) and Target(tensor).compare(array)[0] in WRITTEN:
+        if isinstance(array, np.ndarray) and Target(tensor).compare(array) in WRITTEN:
             former.note(array)
 
     def change_of(self, tensor: Any, info: TensorInfo) -> Change | None:

@@ -61,14 +61,6 @@ def test_the_next_place_leads_round_all_of_them(t, what):
         assert next_place(here) == there
 
 
-def test_of_a_masked_array_what_is_hidden_is_not_found():
-    """And places are those in the whole."""
-    array = np.ma.array([0.0, math.nan, 0.0], mask=[1, 0, 0])
-    assert tnp.locate(array, "zero").indices == ((2,),)
-    assert tnp.locate(array, "nan").indices == ((1,),)
-    assert tnp.locate(array, "max").value == 0.0
-
-
 def test_in_words():
     """How many, where, and which indices of each axis."""
     t = torch.zeros(100, 4, 50)

@@ -153,20 +153,12 @@ def test_what_is_no_number_is_marked_and_counted(odd):
     image = tnp.image(grey)
     assert decoded(image).tolist() == [[[0] * 3, list(palette.NAN)], [[128] * 3, [255] * 3]]
     assert "0 … 2," in image.caption
-    assert "1 pixel with NaN, infinite or hidden (violet)" in image.caption
+    assert "1 pixel with NaN or infinite (violet)" in image.caption
     coloured = np.zeros((3, 9, 9))
     coloured[1, 4, 5] = odd
     pixels = decoded(tnp.image(coloured))
     assert np.argwhere((pixels == palette.NAN).all(axis=-1)).tolist() == [[4, 5]]
     assert "no finite value" in tnp.image(np.full((2, 2), odd)).caption
-
-
-def test_what_a_mask_hides_is_marked():
-    """Of a masked array and of a MaskedTensor."""
-    values, hidden = np.array([[0.0, 1.0]]), np.array([[True, False]])
-    masked = torch.masked.masked_tensor(torch.from_numpy(values), torch.from_numpy(~hidden))
-    for obj in (np.ma.MaskedArray(values, hidden), masked):
-        assert decoded(tnp.image(obj)).tolist() == [[list(palette.NAN), [255] * 3]]
 
 
 def test_pictures_of_a_list_are_read_each_by_itself():

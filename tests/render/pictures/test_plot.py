@@ -24,7 +24,7 @@ from tensornp.render.pictures.plot import figure_of
 STATS = SimpleNamespace(
     histogram=Histogram(np.array([1, 5, 2]), np.array([0.0, 1, 2, 3]), "sample of 8"),
     scope_of_histogram="sample of 8",
-    real=None,
+    is_complex=False,
     nan=0,
     posinf=0,
     neginf=0,
@@ -158,7 +158,8 @@ def test_neither_pyplot_nor_a_window_is_opened():
         "import sys; from types import SimpleNamespace as N; from tensornp.render.pictures.plot import figure_of; "
         "assert 'matplotlib' not in sys.modules; "
         "bars = N(counts=[1], edges=[0, 1]); "
-        "figure_of(N(histogram=bars, scope_of_histogram='all', real=None, nan=0, posinf=0, neginf=0))._repr_png_(); "
+        "stats = N(histogram=bars, scope_of_histogram='all', is_complex=False, nan=0, posinf=0, neginf=0); "
+        "figure_of(stats)._repr_png_(); "
         "print(*(name for name in sys.modules if 'pyplot' in name or 'backends.backend_' in name))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

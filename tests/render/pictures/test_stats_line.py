@@ -67,12 +67,6 @@ def test_what_is_tiny_has_no_line():
     assert "mean" in tnp.card(GRID, style="line").text
 
 
-def test_the_scope_is_said_where_it_is_not_the_whole():
-    """Of a masked tensor, how much of it is shown."""
-    masked = torch.masked.masked_tensor(GRID, GRID > 3)
-    assert "8 of 12 shown" in line(masked)
-
-
 def test_without_block_characters_the_figures_stay(monkeypatch):
     """Where the output cannot encode them."""
 

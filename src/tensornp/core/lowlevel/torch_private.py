@@ -24,6 +24,12 @@ InferenceMode: Any = torch._C._InferenceMode
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_dispatch_impl)
 """The values of ``__torch_dispatch__`` of a class that leaves operators to torch."""
 
+_KeySet: Any = torch._C.DispatchKeySet
+_USUAL_KEYS: int = (
+    _KeySet(torch._C.DispatchKey.BackendSelect) | _KeySet(torch._C.DispatchKey.ADInplaceOrView)
+).raw_repr()
+"""The keys of a thread without modes; inference mode removes one."""
+_included_keys: Any = torch._C._dispatch_tls_local_include_set
 dispatch_keys: Any = torch._C._dispatch_keys
 disable_functorch: Any = torch._C._DisableFuncTorch
 disable_dispatch_modes = _disable_current_modes
@@ -51,8 +57,7 @@ ScriptedTable: Any = torch.jit._script.OrderedDictWrapper
 
 def without_dispatch_classes() -> Any:
     """Have no tensor class called for operators in a block that reads and writes no values."""
-    private: Any = torch._C
-    return private._ExcludeDispatchKeyGuard(private.DispatchKeySet(private.DispatchKey.Python))
+    return _private._ExcludeDispatchKeyGuard(_KeySet(torch._C.DispatchKey.Python))
 
 
 def has_dispatch_mode() -> bool:
@@ -60,17 +65,8 @@ def has_dispatch_mode() -> bool:
 
 
 def is_in_dispatch_mode_or_transform() -> bool:
-    return has_dispatch_mode() or peek_interpreter_stack() is not None or _get_tracing_state() is not None
-
-
-def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
-    functorch: Any = torch._C._functorch
-    is_batched = False
-    while is_functorch_wrapper(wrapper):
-        is_batched = is_batched or functorch.is_batchedtensor(wrapper)
-        wrapper = functorch.get_unwrapped(wrapper)
-    return wrapper, is_batched
+    """Return whether this thread has keys that only a dispatch mode, a tracer or a transform adds."""
+    return bool(_included_keys().raw_repr() | _USUAL_KEYS != _USUAL_KEYS)
 
 
 def has_tangent(tensor: torch.Tensor) -> bool:

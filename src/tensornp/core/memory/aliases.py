@@ -37,7 +37,6 @@ from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
 _LONGEST = 1e9
-_STALE = "it lies in memory that the tensor has left"
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
 
@@ -55,17 +54,13 @@ class Alias:
         other strides, another dtype or a lazy conjugate); "overlapping" (some bytes belong to both); "may overlap" (too
         hard to tell in bounded time); "same storage" (disjoint views of it); "stale" (seen sharing before, and one of
         them has other memory now).
-    byte_range : tuple of int, or None
-        The common range, counted from the first byte of the tensor; None if no byte is shared.
-    note, type_name : str
-        A warning or empty; the class of the object: "Tensor", "ndarray", "memoryview".
+    type_name : str
+        The class of the object: "Tensor", "ndarray", "memoryview".
     """
 
     name: str
     kind: Kind
     relation: Relation
-    byte_range: tuple[int, int] | None = None
-    note: str = ""
     type_name: str = ""
 
 
@@ -174,7 +169,7 @@ def find_aliases(
     unguarded: Unguarded | None = None,
 ) -> tuple[list[Aliases], Search]:
     """Return the aliases of each of `objs`, and the search; `seen` has former aliases of the first one."""
-    found: list[list[tuple[Path, Kind, Relation, tuple[int, int] | None, type]]] = [[] for _ in objs]
+    found: list[list[tuple[Path, Kind, Relation, type]]] = [[] for _ in objs]
     keys: dict[int, Path] = {}
 
     def visit(other: Any, kind: Kind, path: Path) -> None:
@@ -183,7 +178,7 @@ def find_aliases(
         for number, target in enumerate(targets):
             own = seen if number == 0 else None
             try:
-                relation, bounds = target.compare(other)
+                relation = target.compare(other)
                 if relation is None and own is not None and other in own:
                     relation = "stale"
                 elif own is not None and relation not in (None, "same object"):
@@ -192,19 +187,14 @@ def find_aliases(
                 # An unreadable object has no known address.
                 continue
             if relation is not None:
-                found[number].append((path, kind, relation, bounds, type(other)))
+                found[number].append((path, kind, relation, type(other)))
 
     targets = [Target(obj) for obj in objs]
     searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
     listed = []
     for hits in found:
         hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
-        made = [
-            Alias(
-                expression_of(path, keys), kind, relation, bounds, _STALE if relation == "stale" else "", cls.__name__
-            )
-            for path, kind, relation, bounds, cls in hits
-        ]
+        made = [Alias(expression_of(path, keys), kind, relation, cls.__name__) for path, kind, relation, cls in hits]
         left_out = NOT_LOOKED_AT if searched.left_out else ""
         listed.append(Aliases(made, searched.num_names, searched.is_complete, left_out))
     return listed, searched
@@ -217,9 +207,9 @@ class Target:
         self._low, self._high = _ends_of(self._spans)
         self._is_lazy = is_tensor(obj) and torch_private.is_lazily_copied(obj)
 
-    def compare(self, other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
+    def compare(self, other: Any) -> Relation | None:
         if other is self._obj:
-            return "same object", None
+            return "same object"
         other = tensor_of(other) if is_storage(other) else other
         if is_tensor(other):
             try:
@@ -233,30 +223,22 @@ class Target:
         else:
             low, high = origin_of(array_over(other)).bounds
         if low >= self._high or high <= self._low:
-            return None, None
+            return None
         return self._relation_to(extents_of(other), other)
 
-    def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> tuple[Relation | None, tuple[int, int] | None]:
+    def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> Relation | None:
         if self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other)):
             # The first write makes memory for all views of one lazy copy, and for no other.
             both = [storage_of(one)._cdata for one in (other, self._obj) if is_tensor(one)]
             if len(both) < 2 or both[0] != both[1]:
-                return None, None
-        found: list[tuple[int, Relation, tuple[int, int]]] = []
-        for mine in self._extents:
-            for extent in extents:
-                relation = relation_of(mine, extent)
-                if relation is None:
-                    continue
-                if relation != "may overlap" and (len(self._extents) > 1 or len(extents) > 1):
-                    # One of several parts is not the same as the whole.
-                    relation = "overlapping"
-                (start, end), (low, high) = mine.bounds, extent.bounds
-                found.append((RELATIONS.index(relation), relation, (max(low - start, 0), min(high, end) - start)))
+                return None
+        found = {relation_of(mine, extent) for mine in self._extents for extent in extents} - {None}
         if found:
-            return min(found)[1:]
+            # One of several parts is not the same as the whole.
+            is_part = (len(self._extents) > 1 or len(extents) > 1) and found != {"may overlap"}
+            return "overlapping" if is_part else found.pop()
         is_near = extents and self._extents and overlap(self._spans, spans_of(other))
-        return ("same storage" if is_near else None), None
+        return "same storage" if is_near else None
 
 
 def _ends_of(spans: list[Span]) -> tuple[int, int]:

@@ -19,7 +19,6 @@ RELATIONS: tuple[Relation, ...] = (
 """From the closest to the loosest."""
 MAX_WORK = 100_000
 """Candidates that `numpy.shares_memory` tries at most: some milliseconds; an exact answer may take exponential time."""
-Runs = tuple[int, tuple[tuple[int, int], ...]]
 Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
 
@@ -49,6 +48,16 @@ class Extent:
         backwards = sum([step for step in steps if step < 0])
         return self.address + backwards, self.address + sum(steps) - backwards + self.itemsize
 
+    @property
+    def has_no_gaps(self) -> bool:
+        """Whether the elements follow each other in some order of the dimensions."""
+        end = self.itemsize
+        for step, size in sorted((abs(s), n) for n, s in zip(self.shape, self.strides, strict=True) if n > 1 and s):
+            if step > end:
+                return False
+            end += step * (size - 1)
+        return True
+
 
 def relation_of(a: Extent, b: Extent) -> Relation | None:
     """Return the relation of the elements of `a` and `b`; None if they have no byte in common."""
@@ -62,30 +71,13 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
     ):
         return "same elements" if a.meaning == b.meaning else "reinterpreted"
     # Spans without gaps are the ordinary case, and need no search.
-    runs_a, runs_b = _runs(a), _runs(b)
-    if runs_a == runs_b:
-        return "reinterpreted"
-    if len(runs_a[1]) == len(runs_b[1]) == 1:
-        return "overlapping"
+    if a.has_no_gaps and b.has_no_gaps:
+        return "reinterpreted" if (a_low, a_high) == (b_low, b_high) else "overlapping"
     try:
-        shares = np.shares_memory(_array_over(runs_a), _array_over(runs_b), max_work=MAX_WORK)  # type: ignore[arg-type]  # stubs too narrow
+        shares = np.shares_memory(_array_over(a), _array_over(b), max_work=MAX_WORK)  # type: ignore[arg-type]  # stubs too narrow
     except (np.exceptions.TooHardError, ValueError, OverflowError):
         return "may overlap"
     return "overlapping" if shares else None
-
-
-def _runs(extent: Extent) -> Runs:
-    """Return the bytes as the lowest address and (step, count) pairs; equal forms are equal sets."""
-    pairs = sorted((abs(s), n) for n, s in zip(extent.shape, extent.strides, strict=True) if n > 1 and s)
-    merged = [(1, extent.itemsize)]
-    for step, count in pairs:
-        for i, (smaller, n) in enumerate(merged):
-            if step % smaller == 0 and step // smaller <= n:
-                merged[i] = (smaller, n + step // smaller * (count - 1))
-                break
-        else:
-            merged.append((step, count))
-    return extent.bounds[0], tuple(merged)
 
 
 class _Memory:
@@ -97,9 +89,8 @@ class _Memory:
         }  # fmt: skip
 
 
-def _array_over(runs: Runs) -> np.ndarray[Any, Any]:
-    start, pairs = runs
-    return np.asarray(_Memory(start, tuple(n for _, n in pairs), tuple(s for s, _ in pairs)))
+def _array_over(extent: Extent) -> np.ndarray[Any, Any]:
+    return np.asarray(_Memory(extent.address, (*extent.shape, extent.itemsize), (*extent.strides, 1)))
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:

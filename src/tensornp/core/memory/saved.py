@@ -51,7 +51,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
         target, unguarded = Target(tensor), Unguarded()
         for node in _nodes(begin):
             count += 1
-            if any(target.compare(saved)[0] in WRITTEN for saved in _saved_tensors(node, unguarded)):
+            if any(target.compare(saved) in WRITTEN for saved in _saved_tensors(node, unguarded)):
                 names[type(node).__name__] = None
                 oldest = min(oldest, node._sequence_nr())
             if unguarded.left_out:

@@ -1,29 +1,35 @@
-"""Gather the content of a tensor's card, once for all renderers."""
+"""Gather the content of a card, once for all renderers, and choose the summary of an object."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
-from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
+from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.stand_ins import stood_for
+from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.values.shown.preview import MAX_ELEMENTS, Preview, first_values, preview
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats
 from tensornp.errors import TensornpError, TooLargeError
+
+if TYPE_CHECKING:
+    from tensornp.core.summary.container import ArraySummary, ContainerSummary
+
 
 MAX_TENSORS = 200
 """Each costs some 0.4 ms, however small."""
@@ -169,18 +175,12 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
 
 
 def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: TensornpError) -> Preview | None:
-    """Return the outer elements of an array that is too large, or the values inside torch.func; else None."""
+    """Return the outer elements of an array that is too large, else None."""
+    if info is None or not isinstance(refusal, TooLargeError):
+        return None
     try:
-        if isinstance(refusal, TooLargeError):
-            assert info is not None
-            plan = decide_shard(info, "local" if has_part(info) else None)
-            return replace(_shown(tensor, info, plan, show), note=str(refusal))
-        inner, is_batched = torch_private.inside_transforms(tensor)
-        if inner is tensor:
-            return None
-        info = inspect(inner)
-        more = "; shown: the values of all calls of vmap" if is_batched else ""
-        return replace(show(inner, info, decide(info)), note=f"{refusal}{more}")
+        plan = decide_shard(info, "local" if has_part(info) else None)
+        return replace(_shown(tensor, info, plan, show), note=str(refusal))
     except Exception:
         return None
 
@@ -208,3 +208,42 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
     if mode == "view" and plan.nbytes_copied:
         return f"a live view is impossible ({plan.reason})"
     return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    type_name: str
+    reason: str
+
+
+Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
+
+
+def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
+    """Return the summary of `obj`, or what is left if it fails; None if it has no card."""
+    name = type(obj).__name__
+
+    def summary() -> Summary | None:
+        if is_tensor_like(obj):
+            return summarize(obj, options, look)
+        # Most kernels show a tensor first; its card should not import the others.
+        if is_array(obj):
+            from tensornp.core.summary.container import summarize_array
+
+            return summarize_array(obj, options)
+        if is_container(obj) and is_seen(obj):
+            from tensornp.core.summary.container import summarize_container
+
+            return summarize_container(obj, options)
+        return None
+
+    return first_that_works(
+        f"the card of a {name}",
+        summary,
+        lambda reason: (
+            TensorSummary(name, options.mode, inspect(obj), None, reason, None)
+            if is_tensor_like(obj)
+            else Unshown(name, reason)
+        ),
+        lambda reason: Unshown(name, reason),
+    )

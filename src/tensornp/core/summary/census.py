@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.lowlevel.text import counted, number_ranges
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
@@ -36,9 +35,6 @@ RELEASED = ("Out[…]", "last error")
 _NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "array": "array"}
 _HOLDING_ORDER = {"name": 0, "history": 1, "traceback": 2}
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
-_NUMBER = re.compile(r"(?<![\d-])(0|[1-9]\d{0,17})(?!\d)")
-_MIN_ALIKE = 3
-"""Fewer are seen at a glance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +57,11 @@ class CensusRow:
 
 @dataclass(frozen=True, slots=True)
 class CensusGroup:
-    """The names that share memory; one row stands for `num_alike` groups that differ by a number."""
+    """The names that share memory."""
 
     rows: tuple[CensusRow, ...]
     nbytes: int
     kept_by: tuple[str, ...]
-    num_alike: int = 1
-
-    @property
-    def num_names(self) -> int:
-        return len(self.rows) * self.num_alike
 
 
 class Owner(NamedTuple):
@@ -103,24 +94,8 @@ class Census:
         limits = _limits([len(group.rows) for group in self.groups], max_rows)
         pairs = zip(self.groups, limits, strict=False)
         groups = tuple(replace(group, rows=group.rows[:limit]) for group, limit in pairs)
-        num_before, num_now = (sum(group.num_names for group in some) for some in (self.groups, groups))
+        num_before, num_now = (sum(len(group.rows) for group in some) for some in (self.groups, groups))
         return replace(self, groups=groups, num_left_out=self.num_left_out + num_before - num_now)
-
-    def folded(self) -> Census:
-        facts = [
-            (replace(group.rows[0], name=""), group.nbytes) if len(group.rows) == 1 and not group.kept_by else None
-            for group in self.groups
-        ]
-        patterns = alike([group.rows[0].name for group in self.groups], facts)
-        groups = []
-        for pattern, members in patterns:
-            first, num_alike = self.groups[members[0]], len(members)
-            if num_alike > 1:
-                name, nbytes = f"{pattern} × {num_alike:,}", num_alike * first.rows[0].nbytes
-                row = replace(first.rows[0], name=name, nbytes=nbytes)
-                first = CensusGroup((row,), num_alike * first.nbytes, (), num_alike)
-            groups.append(first)
-        return replace(self, groups=tuple(groups))
 
 
 def census_of(
@@ -207,7 +182,7 @@ def _rows(
         relation = ""
         if found is not first:
             try:
-                relation = Target(beside.obj).compare(found.obj)[0] or "same storage"
+                relation = Target(beside.obj).compare(found.obj) or "same storage"
             except Exception:
                 relation = "may overlap"
             relation = f"{survey.name(beside)}: {relation}"
@@ -296,25 +271,3 @@ def _ordered(group: Group) -> list[Found]:
 def _is_own_name(found: Found) -> bool:
     """Return whether a name is more than history or the list of an optimizer."""
     return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
-
-
-def alike(names: Sequence[str], facts: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
-    """Yield the patterns of names with equal facts, and their places in the list."""
-    taken: dict[int, tuple[str, list[int]]] = {}
-    # Those that differ in one number at most, the most first.
-    found: dict[Any, list[int]] = defaultdict(list)
-    for i, (name, fact) in enumerate(zip(names, facts, strict=True)):
-        parts = _NUMBER.split(name) if fact is not None else []
-        for place in range(1, len(parts), 2):
-            found[fact, place, (*parts[:place], *parts[place + 1 :])].append(i)
-    for (_, place, rest), members in sorted(found.items(), key=lambda item: -len(item[1])):
-        # Equal names stay apart.
-        free = list({names[i]: i for i in reversed(members) if i not in taken}.values())[::-1]
-        if len(free) >= _MIN_ALIKE:
-            numbers = sorted(int(_NUMBER.split(names[i])[place]) for i in free)
-            ranges = "{" + ",".join(number_ranges(numbers)) + "}"
-            taken |= dict.fromkeys(free, ("".join([*rest[:place], ranges, *rest[place:]]), free))
-    for i, name in enumerate(names):
-        pattern, members = taken.get(i, (name, [i]))
-        if members[0] == i:
-            yield pattern, members

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -26,8 +25,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.core.values.shown.preview import MAX_ELEMENTS, texts_of
-from tensornp.core.values.shown.print_options import printed_without_formatter, printing
+from tensornp.core.values.shown.preview import MAX_ELEMENTS, printing, texts_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
 
@@ -49,18 +47,17 @@ class ArraySummary:
     text: str
     refusal: str
     stats: TensorStats | None = None
-    note: str = ""
 
 
 def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int | None = None) -> ArraySummary:
     plain = np.ndarray.view(array, np.ndarray)
-    text = refusal = note = ""
+    text = refusal = ""
     try:
         if plain.dtype.hasobject:
             raise NotReadError(_REFUSAL)
         check_array(plain)
         shown = array if type(array) in _MASKED else plain
-        text, note = printed_without_formatter(partial(_printed, shown, options, num_first))
+        text = _printed(shown, options, num_first)
     except Exception as error:
         # A display never fails.
         refusal = str(error) if isinstance(error, TensornpError) else error_text(error)
@@ -68,7 +65,7 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
     order = "C-contiguous" if plain.flags.c_contiguous else order
     return ArraySummary(
         type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, order,
-        bool(plain.flags.writeable), text, refusal, note=note,
+        bool(plain.flags.writeable), text, refusal,
     )  # fmt: skip
 
 

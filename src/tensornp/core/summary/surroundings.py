@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,13 +13,9 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
-from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.search import history_name
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.paths import names_in
-from tensornp.errors import BadRequestError
-
-_HELD_BY_OPTIMIZER = re.compile(r"(.+\.param_groups\[\d+\])\['params'\]\[\d+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +32,6 @@ class Surroundings:
     oldest_saver: int = NEVER
     change: Change | None = None
     is_buffer: bool = False
-    is_fused: bool = False
 
     @property
     def expression(self) -> str:
@@ -45,14 +39,9 @@ class Surroundings:
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether torch has missed a write that may follow an operation which has saved these elements.
-
-        The order is unknown since the last card. Fused optimizers and batch norms write before each forward.
-        """
-        if self.change is None or self.change.cause != "uncounted" or not self.saved_for:
-            return False
-        is_running = self.is_buffer and all("BatchNorm" in name for name in self.saved_for)
-        return self.oldest_saver < self.change.operation or not (self.is_fused or is_running)
+        """Whether torch has missed a write that follows an operation which has saved these elements."""
+        change = self.change
+        return change is not None and change.cause == "uncounted" and self.oldest_saver < change.operation
 
 
 NO_SURROUNDINGS = Surroundings()
@@ -90,18 +79,7 @@ def find_surroundings(
         saved_for=saved.names,
         oldest_saver=saved.oldest,
         is_buffer=any([alias.kind == "buffer" and alias.relation == "same object" for alias in found]),
-        is_fused=bool(saved.names) and any(_is_fused(alias, namespace) for alias in found),
     )
-
-
-def _is_fused(alias: Alias, namespace: Mapping[str, Any]) -> bool:
-    held = _HELD_BY_OPTIMIZER.fullmatch(alias.name)
-    if held is None or alias.relation != "same object":
-        return False
-    try:
-        return look_up(f"{held[1]}['fused']", namespace) is True
-    except BadRequestError:
-        return False
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:

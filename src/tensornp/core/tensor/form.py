@@ -150,6 +150,7 @@ class Kind:
     is_masked = False
     class_of_torch: tuple[str, ...] = ()
     indexed_by = ""
+    refusal = ""
 
     def __str__(self) -> str:
         return self.name

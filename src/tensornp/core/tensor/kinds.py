@@ -55,6 +55,7 @@ class Masked(Kind):
     is_masked = True
     class_of_torch = "MaskedTensor", "torch.masked"
     indexed_by = ".get_data()"
+    refusal = "a masked tensor hides elements; pass t.get_data() for all, or t.get_data()[t.get_mask()]"
 
     def inner(self, t: Any) -> Any:
         return t.get_data()

@@ -21,14 +21,6 @@ def num_reached(shape: Iterable[int], strides: tuple[int, ...]) -> int:
     return 1 + whole - sum(strides)
 
 
-def num_stored(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> int:
-    repeats = reached = 1
-    for size, step in zip(shape, strides, strict=True):
-        repeats *= size if not step else 1
-        reached += (size - 1) * (abs(step) // itemsize)
-    return min(math.prod(shape) // max(repeats, 1), max(reached, 0))
-
-
 def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
     expected = itemsize
     for size, step in zip(reversed(shape), reversed(strides), strict=True):

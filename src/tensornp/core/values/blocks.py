@@ -21,7 +21,7 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
 from tensornp.core.tensor.form import FLOAT4, over_storage
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, num_stored, place_of
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, place_of
 
 Array = np.ndarray[Any, Any]
 _GRAIN = 2**15
@@ -41,7 +41,6 @@ class Part:
     read: Callable[[Iterable[Block]], Iterator[Array]]
     times: int = 1
     axis: int | None = None
-    max_stored: int | None = None
     block_numel: int = BLOCK_NUMEL
 
     @functools.cached_property
@@ -77,7 +76,7 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
         if axis is None and raw.is_contiguous():
             raw = raw.view(-1)
     shape, read = tuple(raw.shape), functools.partial(_read_tensor, raw)
-    return Part(shape, name_of(raw.dtype), read, times, axis, num_stored(shape, raw.stride()))
+    return Part(shape, name_of(raw.dtype), read, times, axis)
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
@@ -135,14 +134,12 @@ def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
         return (numbers_of(array[block.key].reshape(-1), name) for block in blocks)
 
-    stored = num_stored(array.shape, array.strides, array.itemsize)
-    return Part(array.shape, name, read, times, axis, stored)
+    return Part(array.shape, name, read, times, axis)
 
 
 def part_of_reader(
-    read_flat: Callable[[int, int], Array], shape: tuple[int, ...], name: str, *, axis: int | None = None,
-    max_stored: int | None = None,
-) -> Part:  # fmt: skip
+    read_flat: Callable[[int, int], Array], shape: tuple[int, ...], name: str, axis: int | None = None
+) -> Part:
     """Return the part of stored elements; `read_flat` reads some of them from one on, or their bits."""
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
@@ -150,12 +147,10 @@ def part_of_reader(
             found = _native(read_flat(place_of(block.start, shape), math.prod(block.shape))).reshape(-1)
             yield numbers_of(found.view(stored_dtype(name)), name)
 
-    return Part(shape, name, read, 1, axis, max_stored)
+    return Part(shape, name, read, 1, axis)
 
 
-def part_of_boxes(
-    read_box: Callable[[Any], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, max_stored: int | None
-) -> Part:
+def part_of_boxes(read_box: Callable[[Any], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None) -> Part:
     """Return the part of stored elements; `read_box` returns those of some slices as a new tensor."""
 
     def read(blocks: Iterable[Block]) -> Iterator[Array]:
@@ -163,16 +158,7 @@ def part_of_boxes(
             yield from _read_tensor(read_box(block.key[1:]), [Block((0,) * len(shape), block.shape)])
 
     # Each box may open the file again.
-    return Part(shape, name, read, 1, axis, max_stored, 8 * BLOCK_NUMEL)
-
-
-def masked_part(data: Part, shown: Part) -> Part:
-    def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        some = list(blocks)
-        for values, marks in zip(data.read(some), shown.read(some), strict=True):
-            yield np.ma.MaskedArray(values, marks == 0)
-
-    return Part(data.shape, data.dtype, read, axis=data.axis, max_stored=data.max_stored)
+    return Part(shape, name, read, 1, axis, 8 * BLOCK_NUMEL)
 
 
 def numbers_of(elements: Array, name: str) -> Array:

@@ -148,30 +148,25 @@ def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | Non
     return None if first is None else source.index(int(first))
 
 
-def _numbers(source: Source, what: str) -> Iterator[tuple[Array, Any]]:
-    """Yield the numbers of each block, and which of them are shown."""
-    for values in source.blocks():
-        flat = np.ma.getdata(values)
-        shown = ~np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else True
+def _numbers(source: Source, what: str) -> Iterator[Array]:
+    for flat in source.blocks():
         if flat.dtype.kind == "c":
-            flat = modulus_of(flat)
+            yield modulus_of(flat)
         elif what == "absmax" and flat.dtype.kind == "i":
             # The smallest integer has no opposite in its own dtype.
-            flat = np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
-        elif what == "absmax":
-            flat = np.abs(flat)
-        yield flat, shown
+            yield np.maximum(flat, -(flat + 1)).astype(np.uint64) + (flat < 0)
+        else:
+            yield np.abs(flat) if what == "absmax" else flat
 
 
 def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
     first = 0
-    for flat, shown in _numbers(source, what):
+    for flat in _numbers(source, what):
         if what == "nan" and not np.isnan(flat.max(initial=0)):
             # One pass instead of three: the largest number is NaN if one of them is.
             found = np.zeros(0, np.int64)
         else:
-            is_place = _IS_PLACE[what](flat) if what in _IS_PLACE else flat == value
-            found = np.flatnonzero(is_place & shown)
+            found = np.flatnonzero(_IS_PLACE[what](flat) if what in _IS_PLACE else flat == value)
         yield found + first
         first += flat.size
 
@@ -185,8 +180,8 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(source, "locate")
     best = None
-    for flat, shown in () if what in _IS_PLACE else _numbers(source, what):
-        finite = flat[np.isfinite(flat) & shown]
+    for flat in () if what in _IS_PLACE else _numbers(source, what):
+        finite = flat[np.isfinite(flat)]
         if finite.size:
             found = finite.min() if what == "min" else finite.max()
             is_better = best is None or (found < best if what == "min" else found > best)

@@ -27,17 +27,16 @@ from tensornp.core.tensor.weight import ONE_OR_ALL, refused
 from tensornp.core.values.blocks import (
     Array,
     Part,
-    masked_part,
     part_of_array,
     part_of_boxes,
     part_of_reader,
     part_of_tensor,
 )
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
+from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError, UnsupportedTensorError
 
-MAX_REPEATED = 2**32
-"""Elements of an expanded tensor that are read at most."""
+MAX_NUMEL = 2**38
+"""Elements that are read one by one at most; only expanded tensors have more."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,6 @@ class Source:
     dtype: str
     shape: tuple[int, ...]
     scope: str = "all elements"
-    is_masked: bool = False
     axis: int | None = None
     nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
@@ -90,11 +88,11 @@ def source_of(
     if type(obj) is StoredValues:
         at = checked_axis(axis, obj.shape)
         if obj.read_flat is None:
-            part = part_of_boxes(obj.read_box, obj.shape, obj.dtype, at, obj.max_stored)
+            part = part_of_boxes(obj.read_box, obj.shape, obj.dtype, at)
         else:
             # Flat, as a contiguous tensor is read: the same blocks give the same bits.
             shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
-            part = part_of_reader(obj.read_flat, shape, obj.dtype, axis=at, max_stored=obj.max_stored)
+            part = part_of_reader(obj.read_flat, shape, obj.dtype, at)
         return Source((part,), obj.dtype, obj.array_shape, axis=at)
     if stand_in_of(obj) is not None:
         return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
@@ -110,6 +108,8 @@ def source_of(
 
 
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
+    if issubclass(type(array), np.ma.MaskedArray):
+        raise UnsupportedArrayError("a masked array hides elements; pass a.compressed(), or a.data for all")
     plain_array = np.ndarray.view(array, np.ndarray)
     dtype = plain_array.dtype
     # Dtypes of ml_dtypes are of kind V, with a type of their own.
@@ -118,13 +118,10 @@ def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
             f"an array of {dtype} has no numbers of at most 64 bits; convert it first, with .astype() or .view()"
         )
     at = checked_axis(axis, plain_array.shape)
-    is_masked = issubclass(type(array), np.ma.MaskedArray)
-    part = part_of_array(plain_array, at, in_order=in_order or is_masked)
-    if is_masked:
-        part = masked_part(part, part_of_array(~np.ma.getmaskarray(array), at, in_order=True))
+    part = part_of_array(plain_array, at, in_order=in_order)
     steps = tuple(step // max(dtype.itemsize, 1) for step in plain_array.strides)
     order = order_of(plain_array.shape, steps) if _is_flat(part) else None
-    return Source((part,), dtype.name, plain_array.shape, is_masked=is_masked, axis=at, order=order)
+    return Source((part,), dtype.name, plain_array.shape, axis=at, order=order)
 
 
 def _is_flat(part: Part) -> bool:
@@ -133,6 +130,8 @@ def _is_flat(part: Part) -> bool:
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
     kind = info.kind
+    if kind.is_masked:
+        raise UnsupportedTensorError(kind.refusal)
     if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
     if kind is PENDING:
@@ -141,14 +140,12 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         cure = "pass one of t.unbind()" if kind.gives_several else "pass tnp.to_numpy(t)"
         raise BadRequestError(f"a {kind} tensor has no statistics by axis; {cure}, or omit axis")
     at = checked_axis(axis, info._array_shape)
-    stored, mask = kind.stored(tensor), kind.mask(tensor)
+    stored = kind.stored(tensor)
     num_zeros = info.numel - sum([part.numel() for part in stored])
     if num_zeros:
         # One zero stands for all that are not stored.
         stored.append(stored[0].new_zeros(1).expand(num_zeros))
-    parts = [part_of_tensor(one, at, in_order=in_order or mask is not None) for one in stored]
-    if mask is not None:
-        parts = [masked_part(parts[0], part_of_tensor(mask, at, in_order=True))]
+    parts = [part_of_tensor(one, at, in_order=in_order) for one in stored]
     # Other parts make another tensor, also if there are none.
     shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
     # A class may store its values in another order than its own strides say.
@@ -157,7 +154,6 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
         shapes[0] if shapes else info._array_shape,
-        is_masked=mask is not None,
         axis=at,
         nested_shapes=shapes,
         order=order_of(info.shape, strides) if strides is not None else None,
@@ -181,7 +177,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested."""
     is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info.kind.is_masked or info._is_pending:
         return 0
     if info.inner is not None:
         return nbytes_unasked(info.inner)
@@ -201,9 +197,8 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
 
 
 def refuse_endless(source: Source, caller: str) -> None:
-    for part in source.parts:
-        if part.max_stored is not None and part.numel > max(part.max_stored * part.per_element, MAX_REPEATED):
-            raise BadRequestError(
-                f"{caller} would read {part.numel:,} elements, of which {part.max_stored:,} are stored; "
-                "take an index of each expanded dimension"
-            )
+    if source.numel > MAX_NUMEL:
+        raise BadRequestError(
+            f"{caller} would read {source.numel:,} elements, more than any memory holds; "
+            "take an index of each expanded dimension"
+        )

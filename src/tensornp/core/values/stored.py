@@ -18,7 +18,6 @@ from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, Places, is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.strides import num_stored
 
 Array = np.ndarray[Any, Any]
 Box = tuple[slice, ...]
@@ -42,7 +41,6 @@ class StoredValues:
     codes: StoredValues | None = None
     scheme: object = None
     is_sequential: bool = False
-    max_stored: int | None = None
     reading: Callable[[], AbstractContextManager[Callable[[int, int], Array]]] | None = None
 
     @contextmanager
@@ -88,8 +86,7 @@ def values_of_array(array: Array) -> torch.Tensor | StoredValues:
     def box(at: Box) -> torch.Tensor:
         return tensor_from_numpy(np.array(array[at], order="C"), None, torch.device("cpu"))
 
-    stored = num_stored(array.shape, array.strides, max(array.itemsize, 1))
-    return StoredValues(array.shape, facts.name, box, where="array", max_stored=stored)
+    return StoredValues(array.shape, facts.name, box, where="array")
 
 
 class Description(NamedTuple):

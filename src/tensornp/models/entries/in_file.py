@@ -12,7 +12,7 @@ import numpy as np
 
 from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
-from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored, order_of
+from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, order_of
 from tensornp.errors import TooLargeError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _MAX_INNER = 6
 """Tensors of which another consists that are told."""
+_MAX_REPEATED = 2**32
+"""Elements of a crafted view, in which stored ones repeat, that are read at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +123,12 @@ class FileSource(StoredSource):
             quantized=self.codec.quantized if self.codec is not None else "",
             codes=self.codes.values() if self.codes is not None else None,
             scheme=self.codec,
-            max_stored=num_stored(self.shape, self.strides) if self.strides is not None else None,
         )
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values; TooLargeError if a crafted view would take hours."""
-        from tensornp.core.values.sources import MAX_REPEATED
-
         numel, reach = math.prod(self.shape), self._reach
-        if self.order is None and numel > max(reach, MAX_REPEATED):
+        if self.order is None and numel > max(reach, _MAX_REPEATED):
             said = f"the statistics would read {numel:,} elements, and {reach:,} are stored"
             raise TooLargeError(f"{said}; take its values by an index", numel * self.item.itemsize)
         return StoredSource.stats(self)

@@ -26,12 +26,11 @@ MAX_HOLDERS = 6
 
 
 def census_document(census: Census, max_rows: int = 0) -> Document:
-    """Return the table with up to `max_rows` rows, 0 for all; names that differ in a number are one row."""
+    """Return the table with up to `max_rows` rows, 0 for all."""
     if not census.groups:
         return Document((headline("no tensor or array here"),))
     every, common = _table(census)
-    folded = census.folded()
-    shown = folded.abridged(max_rows) if max_rows else folded
+    shown = census.abridged(max_rows) if max_rows else census
     left_out = ""
     if shown.num_left_out:
         cure = "name some (%tensors model.*), or let %config TensorDisplay.max_rows show more"
@@ -39,11 +38,11 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     below = section("tensornp-left-out", (small_print(left_out),))
     full = only(_full_table(shown), every.headings)
     heading = headline(_heading(census, common))
-    if len(folded.groups) <= MAX_LISTED or len(census.variables) == len(folded.groups):
+    if len(census.groups) <= MAX_LISTED or len(census.variables) == len(census.groups):
         return Document((heading, full, below))
     lines = census.variables[: max_rows or None]
     rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes)), alarm=one.alarm) for one in lines]
-    names = counted(sum(group.num_names for group in census.groups), "name")
+    names = counted(sum(len(group.rows) for group in census.groups), "name")
     below = fold(f"all {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
     return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below))
 

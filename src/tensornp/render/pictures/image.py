@@ -11,8 +11,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.pictures.brightness import Asked, Numbers, range_of
-from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, picture_of
+from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, Asked, Numbers, picture_of, range_of
 from tensornp.errors import BadRequestError, TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.pictures.contact_sheet import Place, laid_out, sizes_of
@@ -48,7 +47,7 @@ class Image:
     def arrays(self) -> np.ndarray[Any, Any]:
         """All pictures as a uint8 array of shape (N, H, W, C), converted as shown, at their own size.
 
-        NaN, infinite and hidden pixels are black. Raises BadRequestError for pictures of several sizes, and
+        NaN and infinite pixels are black. Raises BadRequestError for pictures of several sizes, and
         TooLargeError for more than 1,024 pictures or 8 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
         """
         shapes = list(dict.fromkeys(one.shape for one in self._each()))

@@ -73,7 +73,7 @@ def window_legend(seen: Seen, *, is_complex: bool = False) -> str:
     """Return the scale of a window and its special values: ``-0.12 … 0.12 of this window · 2 NaN``."""
     from tensornp.core.values.shown import window_values as shades
 
-    special = {"NaN": (shades.NAN,), "Inf": (shades.POSITIVE_INF, shades.NEGATIVE_INF), "hidden": (shades.HIDDEN,)}
+    special = {"NaN": (shades.NAN,), "Inf": (shades.POSITIVE_INF, shades.NEGATIVE_INF)}
     counts = {name: sum(shade in some for shade in seen.shades) for name, some in special.items()}
     low, high = seen.scale
     limit = max(-low, high)

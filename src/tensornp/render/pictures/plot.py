@@ -88,7 +88,7 @@ def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = 
     num_parts = (counts is not None) + (picture is not None)
     figure: Figure = _figure_class()(figsize=(4.8 * max(1, num_parts), 3.8), layout="constrained")
     if counts is not None:
-        name, of = ("value", "") if stats.real is None else ("modulus", " of the modulus")
+        name, of = ("modulus", " of the modulus") if stats.is_complex else ("value", "")
         _draw_histogram(figure.add_subplot(1, num_parts, 1), counts, name)
         # No bin has these elements.
         others = ((stats.nan, "NaN"), (stats.posinf, "+Inf"), (stats.neginf, "−Inf"))

@@ -71,7 +71,7 @@ def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
 
 def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
     """Yield the figures in a few words each, and their scope; alarming values have a badge instead."""
-    of = "modulus: " if stats.real is not None else ""
+    of = "modulus: " if stats.is_complex else ""
     if stats.min is None:
         pass
     elif _is_bool(info):

@@ -10,12 +10,11 @@ from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.render.layout.document import Document, small_print
 from tensornp.render.layout.style import CODE, SMALL
-from tensornp.render.layout.table import Table, TableRow, without_empty
+from tensornp.render.layout.table import Table, TableRow
 
 MAX_NAMES = 6
 """Names that a line shows."""
-HEADINGS = ("name", "what", "relation", "shared bytes", "note")
-ALWAYS = HEADINGS[:3]
+HEADINGS = ("name", "what", "relation")
 _CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
 _GROUPS = (
     ("also named", ("same object",)),
@@ -78,16 +77,16 @@ def _lines(aliases: Sequence[Alias], before: str = "") -> list[MemoryLine]:
 def _named(alias: Alias) -> tuple[str, str]:
     """Return a name as text, and as HTML with a sentence behind it."""
     beside = f" ({_what(alias)})" if alias.kind == "array" else ""
-    where, note = _where(alias), f"; {alias.note}" if alias.note else ""
-    title = f"{alias.kind}: {alias.relation}{f', bytes {where}' if where else ''}{note}"
+    title = f"{alias.kind}: {alias.relation}"
+    title += "; it lies in memory that the tensor has left" if alias.relation == "stale" else ""
     name = f'<code style="{CODE}">{escape(alias.name)}</code>{escape(beside)}'
     return alias.name + beside, f'<span title="{escape(title)}">{name}</span>'
 
 
 def aliases_document(aliases: Aliases) -> Document:
     """Return a table of the aliases, the closest first, and the extent of the search."""
-    rows = (TableRow((alias.name, _what(alias), alias.relation, _where(alias), alias.note)) for alias in aliases)
-    return Document((without_empty(Table(HEADINGS, tuple(rows)), ALWAYS), small_print(aliases.remark)))
+    rows = (TableRow((alias.name, _what(alias), alias.relation)) for alias in aliases)
+    return Document((Table(HEADINGS, tuple(rows)), small_print(aliases.remark)))
 
 
 def _what(alias: Alias) -> str:
@@ -97,7 +96,3 @@ def _what(alias: Alias) -> str:
 def array_words(type_name: str) -> str:
     """Return the words for a class of arrays: "NumPy array", "memoryview"."""
     return _CLASSES.get(type_name, type_name)
-
-
-def _where(alias: Alias) -> str:
-    return f"{alias.byte_range[0]:,} to {alias.byte_range[1]:,}" if alias.byte_range else ""

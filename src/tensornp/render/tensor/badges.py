@@ -140,7 +140,7 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
         sentence = saved_text(info._saved_for, frozen=False)
         yield Badge("saved", f"saved for {name}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
     elif summary.surroundings.is_spoiled:
-        sentence = f"If {name} saved it before that write, backward gives wrong gradients without an error."
+        sentence = f"{name} saved it before that write, so backward gives wrong gradients without an error."
         yield Badge("saved", f"saved for {name}", sentence, "alarm")
 
 

@@ -10,7 +10,7 @@ from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.record import alarms_of, is_mask
-from tensornp.render.layout.document import Document, Part, small_print
+from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import CARD, HEAD, HEAD_BADGES, REFUSAL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
@@ -101,8 +101,7 @@ def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
     """Return the badges in one line over the array, or over the reason why it is not printed."""
     badges = _badges(summary)
     values = values_html(summary.text, summary.refusal, options.max_height)
-    note = [small_print(f"({summary.note})")] if summary.note else []
-    return Document((badges_line(badges), Part(summary.text or summary.refusal, values), *note), CARD)
+    return Document((badges_line(badges), Part(summary.text or summary.refusal, values)), CARD)
 
 
 def _badges(summary: ArraySummary) -> list[Badge]:

@@ -110,7 +110,7 @@ FORMS = [
     lambda t: t, lambda t: t.numpy(), lambda t: t.T.contiguous().T, lambda t: t.to_sparse(),
     lambda t: t.to_sparse_csr(), lambda t: t.to_mkldnn(), torch.nn.Parameter,
     lambda t: t.repeat_interleave(2, 1)[:, ::2],
-    lambda t: np.ma.array(t.numpy()), lambda t: np.asfortranarray(t.numpy())[::-1][::-1],
+    lambda t: np.asfortranarray(t.numpy())[::-1][::-1],
 ]  # fmt: skip
 
 
@@ -140,13 +140,6 @@ def test_integers_are_exact_to_their_ends():
     assert close._num_changed == 1
 
 
-def test_what_is_hidden_equals_what_is_hidden():
-    """And nothing else."""
-    a = np.ma.array([1.0, 2, 3], mask=[0, 1, 0])
-    assert tnp.compare(a, np.ma.array([1.0, 9, 3], mask=[0, 1, 0])).equal
-    assert tnp.compare(a, np.array([1.0, 2, 3])).first_difference == (1,)
-
-
 def test_arrays_of_ml_dtypes():
     """As tensors of the same dtype."""
     a = np.arange(5).astype(ml_dtypes.bfloat16)
@@ -170,14 +163,6 @@ def test_codes_of_other_scales_have_other_bits():
     """Although the values that they mean are equal."""
     q = [torch.quantize_per_tensor(torch.tensor([1.0, 2]), *scheme, torch.quint8) for scheme in ((0.5, 0), (0.25, 3))]
     assert tnp.compare(*q).verdict == "equal"
-
-
-def test_what_is_hidden_on_one_side_equals_nothing():
-    """Not even a NaN; and integers stay exact under a mask."""
-    shown = np.ma.array([1, np.nan], mask=[0, 0])
-    assert not tnp.compare(np.ma.array([1, np.nan], mask=[0, 1]), shown).equal
-    a, b = (np.ma.array([2**53 + i, 1], mask=[0, 1]) for i in (1, 0))
-    assert tnp.compare(a, b)._num_changed == 1
 
 
 @pytest.mark.parametrize(

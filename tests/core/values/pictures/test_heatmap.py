@@ -86,12 +86,12 @@ def test_each_pixel_is_what_brute_force_finds_in_its_cell(data, plane, height, w
     assert found.is_signed == bool((seen < 0).any() and (seen > 0).any())
 
 
-def test_what_was_not_read_or_is_hidden_shows_nothing():
-    """A scan that was stopped, or a mask: no colour is made up."""
+def test_what_was_not_read_shows_nothing():
+    """A scan that was stopped: no colour is made up."""
     builder = HeatmapBuilder((4, 3))
-    builder.add(np.array([[1, 2, 3]], np.int32), 1, shown=np.array([[True, False, True]]))
+    builder.add(np.array([[1, 2, 3]], np.int32), 1)
     found = builder.finish()
-    assert found.flags.tolist() == [[NOTHING] * 3, [FINITE, NOTHING, FINITE], [NOTHING] * 3, [NOTHING] * 3]
+    assert found.flags.tolist() == [[NOTHING] * 3, [FINITE] * 3, [NOTHING] * 3, [NOTHING] * 3]
     assert np.isnan(found.values[found.flags == NOTHING]).all()
     assert found.values[1, 2] == 3
 

@@ -10,7 +10,7 @@ import torch
 
 import tensornp as tnp
 from tensornp.core.values.pictures import planes
-from tensornp.core.values.pictures.heatmap import NAN, NOTHING
+from tensornp.core.values.pictures.heatmap import NAN
 from tensornp.core.values.pictures.planes import difference_map, plane_map
 
 
@@ -44,12 +44,6 @@ def test_the_difference_is_where_it_is():
     assert found.heatmap.flags[7, 8] == NAN
     assert (found.heatmap.values[0] == 0).all()
     assert difference_map(a, torch.zeros(3)) is None
-
-
-def test_what_is_masked_is_drawn_as_nothing():
-    """No pixel of its own."""
-    array = np.ma.array(np.arange(6.0).reshape(2, 3), mask=[[0, 1, 0], [0, 0, 0]])
-    assert plane_map(array).heatmap.flags[0, 1] == NOTHING
 
 
 @pytest.mark.parametrize("index", ["ab", "", 1.5, True, "1"])

@@ -58,34 +58,6 @@ def raising(*_: object, **__: object) -> str:
     raise ValueError("no such value")
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"formatter": {"float": lambda x: str(int(x))}},
-        {"formatter": {"all": raising}},
-        pytest.param({"override_repr": raising}, marks=needs_override_repr),
-    ],
-)
-def test_a_formatter_that_raises_hides_neither_values_nor_figures(own):
-    """They are printed without it, with a note; the alarm and the figures do not depend on the print."""
-    few, many = torch.tensor([1.0, float("nan")]), torch.tensor([[1.0, float("nan")]] * 20)
-    for t in (few, many):
-        plain = repr(t.numpy())
-        with np.printoptions(**own):
-            summary = summarize(t, DisplayOptions())
-            card, table, array = str(tnp.card(t)), str(tnp.card([t, few])), str(tnp.card(t.numpy()))
-        (name,) = own
-        assert summary.preview.text == plain
-        assert summary.preview.note.startswith(f"printed without the {name} of NumPy's print options, which raised")
-        assert summary.stats.nan == int(t.isnan().sum())
-        assert card.startswith(f"{summary.stats.nan:,} NaN | ")
-        assert summary.preview.note in card
-        assert plain in card
-        assert plain in array
-        assert f"[0] · {summary.stats.nan:,} NaN" in table
-        assert "1., nan" in table
-
-
 def test_figures_stand_beside_an_array_that_cannot_be_printed(monkeypatch):
     """Whatever the reason, which stands in its place."""
     monkeypatch.setattr("tensornp.core.values.shown.preview._preview", raising)

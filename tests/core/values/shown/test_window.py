@@ -17,7 +17,6 @@ from unchanged import unchanged
 import tensornp as tnp
 from tensornp.core.values.shown.window import MAX_COLUMNS, MAX_ROWS, Window, window_of
 from tensornp.core.values.shown.window_values import (
-    HIDDEN,
     NAN,
     NEGATIVE_INF,
     POSITIVE_INF,
@@ -125,17 +124,6 @@ def test_shades_are_symmetric_about_zero_and_what_has_no_place_has_its_own():
     assert seen(torch.full((3,), torch.nan))[1].scale == (0, 0)
     assert seen(torch.tensor([5e-324, 1e-323], dtype=torch.float64))[1].shades == [50, 100]
     assert seen(torch.tensor([1.7e308, -1.7e308], dtype=torch.float64))[1].shades == [100, -100]
-
-
-def test_what_is_hidden_is_two_dashes_and_says_nothing_of_its_value():
-    """Neither text, nor shade, nor the scale."""
-    from torch.masked import masked_tensor
-
-    t = masked_tensor(torch.tensor([[1.0, 99.0], [3.0, 4.0]]), torch.tensor([[True, False], [True, True]]))
-    shown = seen(t)[1]
-    assert shown.texts == ["1", "--", "3", "4"]
-    assert shown.exact[1] == "--"
-    assert shown.shades == [25, HIDDEN, 75, 100]
 
 
 def test_a_part_of_a_nested_tensor_is_seen_by_its_number():

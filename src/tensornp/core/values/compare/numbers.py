@@ -11,7 +11,6 @@ from tensornp.core.tensor.dtypes import KNOWN, resolve
 from tensornp.core.values.sources import Source
 
 Array = np.ndarray[Any, Any]
-_STEP = 2**18
 _CHUNK_NUMEL = 2**16
 """Elements that are compared at once: the system maps larger temporary arrays anew each time."""
 
@@ -28,21 +27,6 @@ def pairs_of(a: Source, b: Source) -> Iterator[tuple[Array, Array]]:
             return
         yield left[:size], right[:size]
         left, right = left[size:], right[size:]
-
-
-def shown_alike(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return plain arrays; a hidden element equals only a hidden one."""
-    if not (isinstance(a, np.ma.MaskedArray) or isinstance(b, np.ma.MaskedArray)):
-        return a, b
-    hidden_a, hidden_b = (np.ma.getmaskarray(values) for values in (a, b))
-    both, one = hidden_a & hidden_b, hidden_a ^ hidden_b
-    data_a, data_b = (np.array(np.ma.getdata(values)) for values in (a, b))
-    data_a[both] = data_b[both] = 0
-    if one.any():
-        data_a, data_b = (values.astype(np.result_type(values.dtype, np.float64)) for values in (data_a, data_b))
-        for data, other, hidden in ((data_a, data_b, hidden_a & one), (data_b, data_a, hidden_b & one)):
-            data[hidden] = np.where(np.isnan(other[hidden]), 0, np.nan)
-    return data_a, data_b
 
 
 def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
@@ -73,7 +57,7 @@ def differing(old: Any, new: Any) -> Any:
 
 def sizes_of_change(old: Any, new: Any) -> Any:
     """Return |new − old| of two blocks: exact for integers, and 0 for equal elements, NaN included."""
-    old, new = of_one_kind(*shown_alike(old, new))
+    old, new = of_one_kind(old, new)
     with np.errstate(all="ignore"):
         if old.dtype.kind in "iu":
             # A difference that does not fit the dtype fits the unsigned one.
@@ -109,7 +93,6 @@ class PairTally:
 
     def _add(self, a: Array, b: Array) -> None:
         start, self.count = self.count, self.count + a.size
-        a, b = shown_alike(a, b)
         if self.is_cast_of_first:
             self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
         if self.is_cast_of_second:
@@ -197,41 +180,30 @@ class Difference(NamedTuple):
 
 
 def rows_and_delta(old: Any, new: Any) -> Difference:
-    rows = np.zeros(old.shape[0] if old.ndim else 1, bool)
-    num_changed = num_unlike = num_lost = largest_at = 0
-    largest: Any = 0
-    width = max(old.size // max(len(rows), 1), 1)
-    for start in range(0, old.size, _STEP):
-        part_old, part_new = (values.reshape(-1)[start : start + _STEP] for values in (old, new))
-        at = np.flatnonzero(differing(part_old, part_new))
-        if not len(at):
-            continue
-        num_changed += len(at)
-        rows[(at + start) // width] = True
-        if old.dtype.kind in "iufc":
-            part_old, part_new = part_old[at], part_new[at]
-            sizes = sizes_of_change(part_old, part_new)
-            is_told = np.isfinite(part_old) & np.isfinite(part_new)
-            num_unlike += len(at) - int(np.count_nonzero(is_told))
-            num_lost += int(np.count_nonzero(np.isfinite(part_old) & ~np.isfinite(part_new)))
-            sizes = np.where(is_told, sizes, 0)
-            i = int(sizes.argmax())
-            if sizes[i] > largest:
-                largest, largest_at = sizes[i], start + int(at[i])
+    flat_old, flat_new = old.reshape(-1), new.reshape(-1)
+    differs = differing(flat_old, flat_new)
+    num_changed = int(np.count_nonzero(differs))
     if not num_changed:
         return Difference("the same numbers in other bits (the sign of a zero, or a NaN's payload)", "", 0.0)
-    size = float(largest)
+    is_numeric, tally = old.dtype.kind in "iufc", PairTally("", "")
+    if is_numeric:
+        tally.add(flat_old, flat_new)
+    size, num_lost = float(tally.largest), tally.only_first
     if old.ndim == 0:
         return Difference(f"{old.item()!r} to {new.item()!r}", "", size, num_lost)
-    noun = "element" if old.ndim == 1 else "row"
-    plural = "s" if np.count_nonzero(rows) != 1 else ""
     delta = f"{num_changed:,} differ"
-    if old.dtype.kind in "iufc":
-        index = ", ".join(str(int(i)) for i in np.unravel_index(largest_at, old.shape))
-        texts = [f"largest difference {size:.6g} at [{index}]"] if largest else []
-        delta = " · ".join([*texts, *([f"{num_unlike:,} from or to NaN or infinity"] if num_unlike else [])])
+    if is_numeric:
+        num_unlike = int(np.count_nonzero(differs & ~(np.isfinite(flat_old) & np.isfinite(flat_new))))
+        texts = [f"{num_unlike:,} from or to NaN or infinity"] if num_unlike else []
+        if tally.largest_at is not None:
+            index = ", ".join(str(int(i)) for i in np.unravel_index(tally.largest_at, old.shape))
+            texts.insert(0, f"largest difference {size:.6g} at [{index}]")
+        delta = " · ".join(texts)
+    rows = differs.reshape(len(old), -1).any(axis=1)
+    noun = "element" if old.ndim == 1 else "row"
     if len(rows) > 1 and rows.all():
         return Difference(f"all {len(rows):,} {noun}s", delta, size, num_lost)
+    plural = "s" if np.count_nonzero(rows) != 1 else ""
     return Difference(f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta, size, num_lost)
 
 

@@ -48,25 +48,20 @@ class HeatmapBuilder:
         size = _size(shape, self.cell)
         self._low, self._high = np.full(size, np.inf), np.full(size, -np.inf)
 
-    def add(
-        self, values: Plane, first_row: int = 0, first_column: int = 0, *, shown: np.ndarray[Any, Any] | None = None
-    ) -> None:
-        """Add a block of numbers that begins at this row and column; `shown` is False for hidden ones."""
+    def add(self, values: Plane, first_row: int = 0, first_column: int = 0) -> None:
+        """Add a block of numbers that begins at this row and column."""
         if not values.size:
             return
         with np.errstate(invalid="ignore"):
-            low = high = values
-            if shown is not None:
-                low, high = np.where(shown, values, np.inf), np.where(shown, values, -np.inf)
             (top, above), (left, before) = divmod(first_row, self.cell[0]), divmod(first_column, self.cell[1])
-            for kept, reduce, block in ((self._low, np.minimum, low), (self._high, np.maximum, high)):
-                cells = block
+            for kept, reduce in ((self._low, np.minimum), (self._high, np.maximum)):
+                cells = values
                 if self.cell[0] > 1:
                     # `reduceat` takes seven times as long along the first axis.
-                    starts = itertools.pairwise([*range(-above, len(block), self.cell[0]), len(block)])
-                    cells = np.stack([reduce.reduce(block[max(a, 0) : b], axis=0) for a, b in starts])
+                    starts = itertools.pairwise([*range(-above, len(values), self.cell[0]), len(values)])
+                    cells = np.stack([reduce.reduce(values[max(a, 0) : b], axis=0) for a, b in starts])
                 if self.cell[1] > 1:
-                    cells = reduce.reduceat(cells, np.arange(-before, block.shape[1], self.cell[1]).clip(0), axis=1)
+                    cells = reduce.reduceat(cells, np.arange(-before, values.shape[1], self.cell[1]).clip(0), axis=1)
                 part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
                 reduce(part, cells, out=part)
 

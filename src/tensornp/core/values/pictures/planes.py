@@ -12,7 +12,7 @@ import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.strides import blocks_of
-from tensornp.core.values.compare.numbers import differing, shown_alike
+from tensornp.core.values.compare.numbers import differing
 from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
 from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
 from tensornp.core.values.shown.preview import gathered
@@ -65,7 +65,7 @@ def difference_of(first: Subject, second: Subject) -> StoredValues:
     @np.errstate(all="ignore")
     def read(box: Box) -> Any:
         places = [list(range(part.start, part.stop)) for part in box]
-        a, b = shown_alike(*(gathered(one.tensor, one.info, one.plan, places) for one in (first, second)))
+        a, b = (gathered(one.tensor, one.info, one.plan, places) for one in (first, second))
         # The difference of two integers of 64 bits needs more.
         wide = np.longdouble if all(one.dtype.kind in "iu" for one in (a, b)) else dtype
         a, b = a.astype(wide), b.astype(wide)
@@ -118,8 +118,5 @@ def _heatmap_of(
         part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])
         found = elements_in(subject, part)
         is_complex = found.dtype.kind == "c"
-        flat = np.ma.getdata(found)
-        values: Any = (modulus_of(flat) if is_complex else flat).reshape(block.shape)
-        shown = ~np.ma.getmaskarray(found).reshape(block.shape) if isinstance(found, np.ma.MaskedArray) else None
-        builder.add(values, *block.start, shown=shown)
+        builder.add((modulus_of(found) if is_complex else found).reshape(block.shape), *block.start)
     return replace(builder.finish(), is_modulus=is_complex)

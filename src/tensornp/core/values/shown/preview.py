@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +21,62 @@ from tensornp.core.tensor.form import Places, TooManyError
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import SPARSE, form_of
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.shown.print_options import AUTO, places_of, printed_without_formatter, printing
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
+
+AUTO: Mapping[str, Any] = {"precision": "auto"}
+"""Compact print options if NumPy's are at their defaults, otherwise NumPy's."""
+_DEFAULTS: dict[str, Any] = {
+    "precision": 8, "suppress": False, "floatmode": "maxprec", "linewidth": 75,
+    "formatter": None, "override_repr": None,
+}  # fmt: skip
+_COMPACT_PRECISION = 4
+_COMPACT_LINEWIDTH = 100
+COMPACT_RANGE = (1e-5, 1e5)
+"""Largest magnitudes of an array that is printed without an exponent."""
+
+
+def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]:
+    chosen = dict(own)
+    if own.get("precision") == "auto":
+        now: Mapping[str, Any] = dict(np.get_printoptions())
+        is_default = all([now.get(name) == value for name, value in _DEFAULTS.items()])
+        compact = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values)} if is_default else {}
+        chosen = compact | {name: value for name, value in own.items() if name != "precision"}
+    if not chosen:
+        return nullcontext()
+    # NumPy drops a formatter that is not passed on.
+    return np.printoptions(**{**chosen, "formatter": np.get_printoptions()["formatter"]})
+
+
+def _digits_for(values: Any) -> dict[str, Any]:
+    """Return the precision, with more digits below 0.1, and whether numbers have no exponent."""
+    options = np.get_printoptions()
+    is_whole = math.prod(values.shape) <= options["threshold"] or not options["edgeitems"]
+    outer = values if is_whole else values[np.ix_(*places_of(values.shape, options["edgeitems"]))]
+    # A masked array has this method; its class would import numpy.ma.
+    numbers = outer.compressed() if hasattr(outer, "compressed") else outer
+    if numbers.dtype.kind not in "fc":
+        return {"precision": _COMPACT_PRECISION}
+    magnitudes = np.abs(numbers[np.isfinite(numbers)])
+    nonzero = magnitudes[magnitudes > 0]
+    if not nonzero.size:
+        return {"precision": _COMPACT_PRECISION, "suppress": True}
+    least, largest = float(nonzero.min()), float(nonzero.max())
+    low, high = COMPACT_RANGE
+    precision = _COMPACT_PRECISION + max(-math.floor(math.log10(largest)) - 1, 0)
+    # An element that would print as 0 keeps its exponent.
+    if low <= largest < high and least >= 0.5 * 10.0**-precision:
+        return {"precision": precision, "suppress": True}
+    return {"precision": _COMPACT_PRECISION}
+
+
+def places_of(shape: tuple[int, ...], edgeitems: int = 0) -> list[list[int]]:
+    """Return the indices of the outer elements along each dimension, with one for the ellipsis; all if 0."""
+    return [
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else [*range(size)]
+        for size in shape
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +114,10 @@ def preview(
     its stored parts are shown.
     """
     held, inner = what_it_stands_for(tensor, info)
-
-    def show() -> Preview:
-        try:
-            return _preview(held, inner, plan, max_elements, printoptions)
-        except TooManyError as reason:
-            return _stored(held, inner, max_elements, printoptions, str(reason))
-
     try:
-        found, why = printed_without_formatter(show)
-        return Preview(found.text, "; ".join(filter(None, (why, found.note))))
+        return _preview(held, inner, plan, max_elements, printoptions)
+    except TooManyError as reason:
+        return _stored(held, inner, max_elements, printoptions, str(reason))
     except NotReadError as reason:
         return Preview("", str(reason))
 
@@ -169,16 +217,13 @@ def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list
     """Return NumPy's text of each element of a flat array, in four digits where NumPy would print eight."""
     shown = np.asarray(array.compressed() if isinstance(array, np.ma.MaskedArray) else array)
 
-    def show() -> str:
+    with printing(own, array):
         now = np.get_printoptions()
         is_chosen = now["suppress"] or isinstance(own.get("precision"), int)
-        return np.array2string(
+        text = np.array2string(
             shown, precision=now["precision"] if is_chosen else min(now["precision"], _FIRST_PRECISION),
             separator=_SEPARATOR, threshold=shown.size + 1, max_line_width=_NO_LINE_BREAK,
         )  # fmt: skip
-
-    with printing(own, array):
-        text, _ = printed_without_formatter(show)
     texts = iter(text[1:-1].split(_SEPARATOR))
     return ["--" if is_hidden else next(texts).strip() for is_hidden in np.ma.getmaskarray(array)]
 

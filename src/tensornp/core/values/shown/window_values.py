@@ -19,18 +19,15 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.steps import Step
-from tensornp.core.values.shown.preview import array_of_few, few_of, texts_of, what_it_stands_for
+from tensornp.core.values.shown.preview import COMPACT_RANGE, array_of_few, few_of, texts_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.stored import StoredValues, values_of_array
-from tensornp.errors import BadRequestError, NoDataError
+from tensornp.errors import BadRequestError, NoDataError, UnsupportedTensorError
 
 FULL = 100
 """The shade of the largest magnitude; negative numbers have negative shades."""
-NAN, POSITIVE_INF, NEGATIVE_INF, HIDDEN = 127, 126, -126, 125
+NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
 """The shades of elements without a place on the scale."""
-
-_PLAIN_RANGE = (1e-5, 1e5)
-"""Largest magnitudes of a window that is printed without an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +74,8 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     info = inspect(tensor)
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
+    if info.kind.is_masked:
+        raise UnsupportedTensorError(info.kind.refusal)
     if info.kind.gives_several:
         decide(info)
         parts = tensor.unbind()
@@ -106,53 +105,42 @@ def read_window(subject: Subject, window: Window) -> Seen:
         return Seen([], [], [], (0.0, 0.0))
     array = elements_in(subject, window)
     shades, scale = shades_of(array)
-    hidden = np.ma.getmaskarray(array)
-    exact = ["--" if is_hidden else str(value) for value, is_hidden in zip(np.ma.getdata(array), hidden, strict=True)]
-    return Seen(_short_texts(array), exact, shades, scale)
+    return Seen(_short_texts(array), list(map(str, array)), shades, scale)
 
 
 def _short_texts(array: Any) -> list[str]:
     """Return numbers with the same decimals; NumPy would write all with an exponent if one is tiny."""
-    shown = np.ma.compressed(array)
-    finite = np.abs(shown[np.isfinite(shown)]) if array.dtype.kind == "f" else np.zeros(0)
+    finite = np.abs(array[np.isfinite(array)]) if array.dtype.kind == "f" else np.zeros(0)
     largest = float(finite.max(initial=0))
-    if not _PLAIN_RANGE[0] <= largest < _PLAIN_RANGE[1]:
+    if not COMPACT_RANGE[0] <= largest < COMPACT_RANGE[1]:
         return [text.removesuffix(".") for text in texts_of(array)]
     is_whole = bool((finite == np.rint(finite)).all())
     decimals = 0 if is_whole else max(3 - math.floor(math.log10(largest)), 0)
     least = 0.5 * 10.0**-decimals
-    return [
-        "--" if value is None else f"{value:.1e}" if 0 < abs(value) < least else f"{value:.{decimals}f}"
-        for value in array.tolist()
-    ]
+    return [f"{value:.1e}" if 0 < abs(value) < least else f"{value:.{decimals}f}" for value in array.tolist()]
 
 
 @outside_modes
 def elements_in(subject: Subject, window: Window) -> Any:
-    few, is_shown = few_of(subject.tensor, subject.info, window.places)
+    few, _ = few_of(subject.tensor, subject.info, window.places)
     few = few.cpu() if Step.TO_HOST in subject.plan.steps else few
-
-    def in_rows(values: torch.Tensor) -> torch.Tensor:
-        if window.is_transposed:
-            values = values.view(window.num_columns, window.num_rows).t()
-        return quietly(values.reshape, -1)
-
-    return array_of_few(subject.plan, in_rows(few), None if is_shown is None else in_rows(is_shown))
+    if window.is_transposed:
+        few = few.view(window.num_columns, window.num_rows).t()
+    return array_of_few(subject.plan, quietly(few.reshape, -1), None)
 
 
-def shades_of(array: Any) -> tuple[list[int], tuple[float, float]]:
+def shades_of(values: Any) -> tuple[list[int], tuple[float, float]]:
     """Return the place of each element on a scale symmetric about 0, and the two ends of that."""
-    values, hidden = np.ma.getdata(array), np.ma.getmaskarray(array)
     with np.errstate(all="ignore"):
         is_nan, is_inf = np.isnan(values), np.isinf(values)
         size = np.abs(values) if values.dtype.kind == "c" else values
         size = size.astype(np.result_type(size.dtype, np.float64))
-        is_on_scale = ~(is_nan | is_inf | hidden | np.isinf(size))
+        is_on_scale = ~(is_nan | is_inf | np.isinf(size))
         placed = size[is_on_scale]
         low, high = (float(end(placed)) if placed.size else 0.0 for end in (np.min, np.max))
         limit = max(abs(low), abs(high))
         # In two steps, since the reciprocal of a tiny limit is no float.
         shades = np.where(is_on_scale & (limit > 0), np.rint(size / (limit or 1.0) * FULL), 0)
-    conditions = [hidden, is_nan, is_inf & (np.real(values) == -np.inf), is_inf, np.isinf(size)]
-    shades = np.select(conditions, [HIDDEN, NAN, NEGATIVE_INF, POSITIVE_INF, FULL], shades)
+    conditions = [is_nan, is_inf & (np.real(values) == -np.inf), is_inf, np.isinf(size)]
+    shades = np.select(conditions, [NAN, NEGATIVE_INF, POSITIVE_INF, FULL], shades)
     return [int(shade) for shade in shades], (low, high)

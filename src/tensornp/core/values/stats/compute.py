@@ -23,9 +23,16 @@ from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
-from tensornp.core.values.stats.channels import add_by_index, layout_of, norms_of
 from tensornp.core.values.stats.distribution import MAX_KEPT, NUM_CODES, add_codes, distribution_of, of_codes
-from tensornp.core.values.stats.figures import figures_of, modulus_of, stats_by_axis, times
+from tensornp.core.values.stats.figures import (
+    add_by_index,
+    figures_of,
+    layout_of,
+    modulus_of,
+    norms_of,
+    stats_by_axis,
+    times,
+)
 from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, scoped, sum_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError
@@ -49,7 +56,7 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     Parameters
     ----------
     tensor : torch.Tensor, an object that stands for one, numpy.ndarray, WeightEntry
-        Complex elements count by their modulus; `real` and `imag` of the result describe the parts.
+        Complex elements count by their modulus.
     histogram : "auto", "all" or None
         "auto" counts all elements up to 2**24, and above that an even sample of at least 2**20. "all" counts all. None
         omits the distribution.
@@ -144,6 +151,7 @@ class Tasks:
     def __init__(self, source: Source, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
         self._source, self._has_distribution = source, histogram is not None
         self._in_depth = in_depth and source.order is not None
+        self._is_complex = source.dtype.startswith("complex")
         self._layout = layout_of(source.shape, source.order, source.dtype) if in_depth else ()
         num_read = sum([part.numel for part in source.parts])
         self._kernels = fast.load() if 4 * num_read > fast.MAX_NBYTES_PLAIN else None
@@ -164,20 +172,15 @@ class Tasks:
         squares, digests, kept, is_exact = [np.zeros(size) for _, size, _ in self._layout], [], [np.empty(0)], True
         one_in = min(self._one_in, part.numel)
         codes = np.zeros(NUM_CODES, np.int64) if one_in == 1 and numel > MAX_KEPT else None
-        for block, read in zip(blocks, part.read(blocks), strict=True):
-            numbers = read.compressed() if hasattr(read, "compressed") else read
+        for block, numbers in zip(blocks, part.read(blocks), strict=True):
             if self._in_depth:
                 digests.append(digest_of(numbers))
                 self._add_squares(squares, numbers, block.start[0])
-            if numbers.dtype.kind == "c":
-                real, imag = (self._figures_of(one.copy()) for one in (numbers.real, numbers.imag))
-                numbers = modulus_of(numbers)
-                new = replace(self._figures_of(numbers), real=real, imag=imag)
-            else:
-                new = self._figures_of(numbers)
+            sizes = modulus_of(numbers) if self._is_complex else numbers
+            new = self._figures_of(sizes)
             found.append(new)
             if self._has_distribution:
-                finite = numbers if new.finite == numbers.size else numbers[np.isfinite(numbers)]
+                finite = sizes if new.finite == sizes.size else sizes[np.isfinite(sizes)]
                 if codes is None:
                     kept.append(finite[::one_in].astype(np.float64))
                 elif self._kernels is not None and finite.dtype == np.float32:
@@ -219,15 +222,12 @@ class Tasks:
         is_whole, scope = done == source.numel, source.scope
         found = sum_of(tally.stats for tally in known)
         if not known:
-            part = TensorStats(0) if source.dtype.startswith("complex") else None
             nothing = np.empty(0), np.empty(0, np.int64)
             distribution = distribution_of(*nothing, one_in=self._one_in) if self._has_distribution else None
-            found = replace(found, distribution=distribution, real=part, imag=part)
+            found = replace(found, distribution=distribution)
         if not is_whole:
             scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"
-        elif source.is_masked:
-            scope = f"{found.count:,} of {source.numel:,} shown"
-        found = scoped(found, scope)
+        found = replace(scoped(found, scope), is_complex=self._is_complex)
         if not (is_whole and self._in_depth):
             return found
         order = repr((source.order, source.dtype, source.shape)).encode()

@@ -1,15 +1,16 @@
-"""Compute the statistics of blocks, of all elements or for each index of an axis."""
+"""Compute the statistics of blocks, for all elements, each index of an axis, or the channels of a weight."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.values.sources import Source
-from tensornp.core.values.stats.record import TensorStats, scoped
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import TooLargeError
 
 Array = np.ndarray[Any, Any]
@@ -74,7 +75,6 @@ def times(stats: TensorStats, factor: int) -> TensorStats:
     return replace(
         stats, count=stats.count * factor, nan=stats.nan * factor, posinf=stats.posinf * factor,
         neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,
-        real=stats.real and times(stats.real, factor), imag=stats.imag and times(stats.imag, factor),
     )  # fmt: skip
 
 
@@ -91,21 +91,19 @@ class _Columns:
         self.finite = np.zeros(size, np.int64)
         self.mean, self.deviations, self.total = np.zeros((3, size))
 
-    def add(self, values: Array, shown: Array | None, at: slice) -> None:
-        """Add a block of shape (indices, elements); blocks of shown finite numbers take a quarter of the time."""
-        finite = np.isfinite(values) if shown is None else np.isfinite(values) & shown
+    def add(self, values: Array, at: slice) -> None:
+        """Add a block of shape (indices, elements); blocks of finite numbers take a quarter of the time."""
+        finite = np.isfinite(values)
         is_whole, is_zero = bool(finite.all()), values == 0
         low = high = values
         wide, num = values.astype(np.float64), np.full(len(values), values.shape[1])
-        self.counts[0, at] += num if shown is None else shown.sum(1)
+        self.counts[0, at] += num
         if not is_whole:
-            odd = ~finite if shown is None else ~finite & shown
-            tests = np.isnan(values), values == np.inf, values == -np.inf
-            self.counts[1:4, at] += [(test & odd).sum(1) for test in tests]
+            self.counts[1:4, at] += [test.sum(1) for test in (np.isnan(values), values == np.inf, values == -np.inf)]
             low, high = (np.where(finite, values, np.array(end, values.dtype)) for end in self._ends)
             wide[~finite], num = 0, finite.sum(1)
         if is_zero.any():
-            self.counts[4, at] += (is_zero & finite).sum(1)
+            self.counts[4, at] += is_zero.sum(1)
         self.low[at] = np.minimum(self.low[at], low.min(1))
         self.high[at] = np.maximum(self.high[at], high.max(1))
         total = wide.sum(1)
@@ -140,19 +138,80 @@ def stats_by_axis(source: Source) -> TensorStats:
     size = source.shape[source.axis]
     if size > MAX_INDICES:
         raise TooLargeError(f"axis has {size:,} indices, and at most {MAX_INDICES:,} are read; choose another axis")
-    columns: list[_Columns] = []
+    columns: _Columns | None = None
     blocks = list(part.blocks())
     for block, numbers in zip(blocks, part.read(blocks), strict=True):
-        several = [modulus_of(numbers), numbers.real, numbers.imag] if numbers.dtype.kind == "c" else [numbers]
-        columns = columns or [_Columns(size, one.dtype) for one in several]
+        sizes = modulus_of(numbers) if numbers.dtype.kind == "c" else numbers
+        columns = columns or _Columns(size, sizes.dtype)
         packed = size // max(part.shape[part.axis], 1)
         num, first = block.shape[part.axis] * packed, block.start[part.axis] * packed
         shape = math.prod(block.shape[: part.axis]), num, -1
-        for one, values in zip(columns, several, strict=True):
-            masked = [np.ma.getdata(values), *([~np.ma.getmaskarray(values)] if source.is_masked else [])]
-            rows, *shown = (each.reshape(shape).swapaxes(0, 1).reshape(num, -1) for each in masked)
-            one.add(rows, shown[0] if shown else None, slice(first, first + num))
-    found, *parts = [one.stats(part.times) for one in columns or [_Columns(size, np.dtype(np.float64))]]
-    real, imag = parts or (None, None)
-    scope = f"{int(found.count.sum()):,} of {source.numel:,} shown" if source.is_masked else source.scope
-    return scoped(replace(found, real=real, imag=imag), scope)
+        columns.add(sizes.reshape(shape).swapaxes(0, 1).reshape(num, -1), slice(first, first + num))
+    found = (columns or _Columns(size, np.dtype(np.float64))).stats(part.times)
+    return replace(found, scope=source.scope, is_complex=source.dtype.startswith("complex"))
+
+
+Along = tuple[int, int, int]
+MIN_RATIO = 10.0
+"""The ratio to the median norm from which a channel stands out."""
+_MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
+"""A median of fewer says little; more would make the result of a task large."""
+_AXES = (0, 1)
+"""Outputs and inputs of a weight of torch."""
+_MAX_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelNorms:
+    """The channels of a weight that are zero throughout, or have 10 times the median norm of the others."""
+
+    axis: int
+    num: int
+    num_dead: int
+    dead: tuple[int, ...]
+    num_outliers: int
+    outliers: tuple[tuple[int, float], ...]
+
+
+def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[Along, ...]:
+    """Return axis, size and elements of an index for the channels of a float weight in this order."""
+    if order is None or len(shape) < 2 or not dtype.startswith(("float", "bfloat")):
+        return ()
+    return tuple(
+        (axis, shape[axis], math.prod(shape[d] for d in order[order.index(axis) + 1 :]))
+        for axis in _AXES
+        if _MIN_CHANNELS <= shape[axis] <= _MAX_CHANNELS and math.prod(shape) > shape[axis]
+    )
+
+
+def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
+    size, runs = len(sums), numbers
+    if inner > 1:
+        ends = np.arange(inner - start % inner, numbers.size, inner)
+        runs = np.add.reduceat(numbers, np.concatenate(([0], ends)))
+    first = start // inner % size
+    head, rest = runs[: size - first], runs[size - first :]
+    whole = rest.size // size * size
+    sums[first : first + head.size] += head
+    sums += rest[:whole].reshape(-1, size).sum(0)
+    sums[: rest.size - whole] += rest[whole:]
+
+
+def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
+    squares = [np.zeros(size) for _, size, _ in layout]
+    for of_task in found:
+        for whole, part in zip(squares, of_task, strict=True):
+            np.add(whole, part, out=whole)
+    told = []
+    for (axis, size, _), whole in zip(layout, squares, strict=True):
+        norms = np.sqrt(whole)
+        dead = np.flatnonzero(norms == 0)
+        alive = (norms > 0) & np.isfinite(norms)
+        limit = MIN_RATIO * float(np.median(norms[alive])) if alive.any() else math.inf
+        out = np.flatnonzero(alive & (norms >= limit))
+        if alive.any() and (len(dead) or len(out)):
+            largest = out[np.argsort(-norms[out], kind="stable")][:_MAX_TOLD]
+            ratios = tuple((int(i), float(norms[i] / limit * MIN_RATIO)) for i in largest)
+            first = tuple(dead[:_MAX_TOLD].tolist())
+            told.append(ChannelNorms(axis, size, len(dead), first, len(out), ratios))
+    return tuple(told)

@@ -6,15 +6,17 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.values.stats.channels import ChannelNorms
 from tensornp.core.values.stats.distribution import Distribution, Histogram, added_up
 from tensornp.errors import BadRequestError
+
+if TYPE_CHECKING:
+    from tensornp.core.values.stats.figures import ChannelNorms
 
 ALL, SEVERAL, PARTIAL = "all elements", "several parts", "partial"
 _MAX_SCOPE = 120
@@ -23,10 +25,10 @@ SHARD = "local shard"
 HistogramChoice = Literal["auto", "all"] | None
 Figure = Any
 """A number, or an array with one for each index of an axis."""
-FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "sum", "mean", "std")
+FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "sum", "mean", "std", "is_complex")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, repr=False)
 class TensorStats:
     """Statistics of the elements of a tensor, or with an axis, arrays of them.
 
@@ -47,12 +49,12 @@ class TensorStats:
     mean, std : float
         Mean and standard deviation of the finite elements, in float64; `std` is that of the population (``ddof=0``).
     scope : str
-        "all elements", "7 of 9 shown", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group
-        of processes "local shard at (1,) of the mesh".
+        "all elements", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group of processes
+        "local shard at (1,) of the mesh".
     distribution : Distribution or None
         The counts under `histogram` and `quantile`.
-    real, imag : TensorStats or None
-        Statistics of the two parts of complex elements.
+    is_complex : bool
+        Whether the elements are complex; for statistics of their parts, pass ``t.real`` or ``t.imag``.
     channels : tuple of ChannelNorms
         Rows and columns of a weight that are zero or stand out.
     fingerprint : str
@@ -72,8 +74,7 @@ class TensorStats:
     std: Figure = None
     scope: str = "all elements"
     distribution: Distribution | None = None
-    real: TensorStats | None = None
-    imag: TensorStats | None = None
+    is_complex: bool = False
     channels: tuple[ChannelNorms, ...] = dataclasses.field(default=(), compare=False)
     fingerprint: str = dataclasses.field(default="", compare=False)
 
@@ -154,26 +155,18 @@ class TensorStats:
             return NotImplemented
         if np.ndim(self.count) or np.ndim(other.count):
             raise BadRequestError("statistics along an axis do not add up; ask for those of all elements")
-        if (self.real is None) != (other.real is None) and self.count and other.count:
-            raise BadRequestError("statistics of complex and real numbers do not add up; add those of real and imag")
+        if self.is_complex != other.is_complex and self.count and other.count:
+            raise BadRequestError("statistics of complex and real numbers do not add up; take those of t.real")
         return _merged(self, other)
 
     def __radd__(self, other: Any) -> TensorStats:
         # `sum` begins with 0.
         return self if other == 0 else NotImplemented
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, TensorStats):
-            return NotImplemented
-        return all(
-            _is_same(getattr(self, f.name), getattr(other, f.name)) for f in dataclasses.fields(self) if f.compare
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # arrays can be changed
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        names = [name for name in FIGURES if name != "sum"]
+        names = [name for name in FIGURES if name not in ("sum", "is_complex")]
         said = ((name, getattr(self, name)) for name in [*names, "norm", "scope"])
         shown = [f"{name}={f'array of {len(v)}' if np.ndim(v) else repr(v)}" for name, v in said]
         if self.distribution is not None:
@@ -182,10 +175,7 @@ class TensorStats:
 
 
 def scoped(stats: TensorStats, scope: str) -> TensorStats:
-    if scope == stats.scope:
-        return stats
-    real, imag = (one and dataclasses.replace(one, scope=scope) for one in (stats.real, stats.imag))
-    return dataclasses.replace(stats, scope=scope, real=real, imag=imag)
+    return stats if scope == stats.scope else dataclasses.replace(stats, scope=scope)
 
 
 def sum_of(parts: Iterable[TensorStats]) -> TensorStats:
@@ -206,8 +196,7 @@ def _merged(a: TensorStats, b: TensorStats) -> TensorStats:
         low, high, total, mean, std,
         scope=scope if len(scope) <= _MAX_SCOPE else SEVERAL,
         distribution=added_up([one for one in both if one is not None]) if None not in both else None,
-        real=_merged(a.real, b.real) if a.real is not None and b.real is not None else None,
-        imag=_merged(a.imag, b.imag) if a.imag is not None and b.imag is not None else None,
+        is_complex=a.is_complex,
     )  # fmt: skip
 
 
@@ -224,13 +213,6 @@ def _moments(a: TensorStats, b: TensorStats) -> tuple[Figure, ...]:
     return min(a.min, b.min), max(a.max, b.max), total, mean, math.sqrt(variance)
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    if np.ndim(a) or np.ndim(b):
-        # As text, NaN equals itself.
-        return np.shape(a) == np.shape(b) and repr(np.asarray(a).tolist()) == repr(np.asarray(b).tolist())
-    return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
-
-
 class NotFinite(NamedTuple):
     goal: str
     number: int
@@ -241,7 +223,7 @@ class NotFinite(NamedTuple):
 
 def not_finite(stats: TensorStats) -> Iterator[NotFinite]:
     # An infinite complex number has no single sign.
-    plus = "" if stats.real is not None else "+"
+    plus = "" if stats.is_complex else "+"
     found = ("nan", stats.nan, "NaN"), ("inf", stats.posinf, f"{plus}Inf"), ("inf", stats.neginf, "-Inf")
     for goal, number, sign in found:
         if number:
