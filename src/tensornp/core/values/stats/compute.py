@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
@@ -168,7 +168,7 @@ class Tasks:
             numbers = read.compressed() if hasattr(read, "compressed") else read
             if self._in_depth:
                 digests.append(digest_of(numbers))
-                self._add_squares(squares, numbers, block.start[0])
+                self._add_squares(squares, numbers, place_of(block.start, part.shape) * part.per_element)
             if numbers.dtype.kind == "c":
                 real, imag = (self._figures_of(one.copy()) for one in (numbers.real, numbers.imag))
                 numbers = modulus_of(numbers)
