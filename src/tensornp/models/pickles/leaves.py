@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,6 @@ from tensornp.models.pickles.torch_pickle import (
 
 MAX_ENTRIES = 1_000_000
 """Values and containers that are gone through."""
-_COST_AGAIN = 50
-"""Values as which each counts that is reached in several ways; there may be endlessly many ways."""
 _MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key in a name."""
@@ -39,13 +36,12 @@ Path = tuple[Any, ...]
 
 
 class NotBuilt(NamedTuple):
-    """Stand-in for a value that is not plain, such as a tensor or an object, with its parts."""
+    """Stand-in for a value that is neither a tensor nor plain, such as an array."""
 
     said: str
-    parts: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
+        return f"<{self.said}>"
 
 
 class Leaves:
@@ -53,52 +49,39 @@ class Leaves:
 
     def __init__(self, root: Any) -> None:
         self._root, self._left = root, MAX_ENTRIES
-        self._num_hidden = self._num_storages = self._num_arrays = 0
-        self._met: set[int] = set()
+        self._num_arrays = 0
         self._above: list[int] = []
         self._is_cut = False
 
     def __iter__(self) -> Iterator[tuple[Path, Any]]:
-        """Yield each path and value; `NotBuilt` stands for an array or a set."""
-        return self._below((), self._root, False)
+        """Yield each path and value; `NotBuilt` stands for an array or a storage."""
+        return self._below((), self._root)
 
-    def _below(self, path: Path, value: Any, is_hidden: bool) -> Iterator[tuple[Path, Any]]:
+    def _below(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         leaf = _leaf_of(value)
         if leaf is not None or value is None:
-            if not is_hidden:
-                yield path, leaf
-            self._num_hidden += is_hidden and type(leaf) is PickledTensor
+            self._num_arrays += is_array(value)
+            yield path, leaf
             return
         if id(value) in self._above:
             return
-        self._num_storages += type(value) is Storage
-        self._num_arrays += is_array(value)
-        if (type(value) is PickledSet or is_array(value)) and not is_hidden:
-            yield path, NotBuilt(words_of(value))
-        cost = _COST_AGAIN if id(value) in self._met else 1
-        self._met.add(id(value))
         self._above.append(id(value))
-        for key, part, is_inside in _parts_of(value):
-            self._left -= cost
+        for key, part in _parts_of(value):
+            self._left -= 1
             if self._left < 0 or len(self._above) > _MAX_DEPTH:
                 self._is_cut = True
                 break
-            is_part_hidden = is_hidden or is_inside
-            yield from self._below(path if is_part_hidden or key is _NO_KEY else (*path, key), part, is_part_hidden)
+            yield from self._below(path if key is _NO_KEY else (*path, key), part)
         self._above.pop()
 
-    def problems(self) -> Iterator[str]:
+    def problems(self, who: str = "it") -> Iterator[str]:
         """Yield a sentence for each kind of value that is not listed."""
-        if self._num_hidden:
-            verb = "is" if self._num_hidden == 1 else "are"
-            yield f"{counted(self._num_hidden, 'tensor')} in sets, arrays or objects of other classes {verb} not listed"
-        if self._num_storages:
-            yield f"storages without a tensor are not listed; it has {self._num_storages:,}"
         if self._num_arrays:
-            yield arrays_left_out(self._num_arrays, "it")
+            verb = "is" if self._num_arrays == 1 else "are"
+            yield f"{counted(self._num_arrays, 'NumPy array')} in {who} {verb} not listed"
         if self._is_cut:
-            limits = f"more than {MAX_ENTRIES:,} values, deeper than {_MAX_DEPTH}, or reached in very many ways"
-            yield f"some values are not listed: {limits}"
+            limits = f"more than {MAX_ENTRIES:,} values, or some deeper than {_MAX_DEPTH}"
+            yield f"{who} has {limits}, and not all are listed"
 
 
 _NO_KEY = object()
@@ -109,23 +92,28 @@ def is_array(value: Any) -> bool:
     return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
 
 
-def words_of(value: Any) -> str:
-    """Return words for an array, a set, a dtype, a tensor or many numbers; else an empty text."""
-    if type(value) is PickledTensor:
-        return f"{value.dtype} tensor of shape {value.shape}"
+def _leaf_of(value: Any) -> Any:
+    """Return a value that is listed as it is, or in words; None if it may hold others."""
+    if type(value) is PickledTensor or is_plain_value(value):
+        return value
+    words = ""
+    if type(value) is Function:
+        name = torch_name(value)
+        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else None
     if type(value) is tuple:
         is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
-        return f"tuple of {len(value):,} numbers" if is_long else ""
-    if type(value) is PickledSet:
-        return f"set of {counted(len(value), 'value')}"
-    if is_array(value):
+        words = f"tuple of {len(value):,} numbers" if is_long else ""
+    elif type(value) is Storage:
+        words = f"storage of {value.nbytes:,} bytes"
+    elif is_array(value):
         facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
         # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
         parts = [one for one in facts[:3] if type(one) in (tuple, Opaque)] if type(facts) is tuple else []
         shape = next((one for one in map(sizes_of, parts) if one is not None), "")
-        return " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
-    name = _numpy_dtype_name(value)
-    return f"NumPy dtype {name}" if name else ""
+        words = " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
+    elif name := _numpy_dtype_name(value):
+        words = f"NumPy dtype {name}"
+    return NotBuilt(words) if words else None
 
 
 def _numpy_dtype_name(value: Any) -> str:
@@ -135,37 +123,21 @@ def _numpy_dtype_name(value: Any) -> str:
     return np.dtype(code).name if SCALAR.fullmatch(code) else legible(code[:MAX_NAME])
 
 
-def arrays_left_out(num: int, where: str) -> str:
-    return f"{counted(num, 'NumPy array')} in {where} {'is' if num == 1 else 'are'} not listed"
-
-
-def _leaf_of(value: Any) -> Any:
-    """Return a value that is listed as it is, or in words; None if it may hold others."""
-    if type(value) is PickledTensor or is_plain_value(value):
-        return value
-    if type(value) is Function:
-        name = torch_name(value)
-        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else None
-    words = words_of(value) if type(value) is not PickledSet and not is_array(value) else ""
-    return NotBuilt(words) if words else None
-
-
-def _parts_of(value: Any) -> Iterator[tuple[Any, Any, bool]]:
-    """Yield key and value of each part of a container or an object, and whether it is not listed."""
+def _parts_of(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield key and value of each part of a container or an object."""
     if type(value) is not Opaque:
-        yield from ((key, one, type(value) is PickledSet) for key, one in _pairs(value))
+        yield from _pairs(value)
     elif type(value.state) is dict and "_parameters" in value.state:
         for name in _TABLES:
-            yield from ((key, one, False) for key, one in _pairs(value.state.get(name)))
-        for key, one in _pairs(value.state):
-            if key not in _TABLES and not is_plain_value(one):
-                yield key, one, type(one) is not PickledTensor
+            yield from _pairs(value.state.get(name))
+        yield from ((key, one) for key, one in value.state.items() if key not in _TABLES and not is_plain_value(one))
     else:
-        is_hidden = is_array(value)
-        yield from ((key, one, is_hidden or not value.is_new) for key, one in enumerate(value.args))
-        state = _pairs(value.state) if type(value.state) in (dict, list, tuple) else [(_NO_KEY, value.state)]
-        own = chain(value.items.items(), enumerate(value.appended), state if value.state is not None else ())
-        yield from ((key, one, is_hidden) for key, one in own)
+        yield from enumerate(value.args)
+        yield from value.items.items()
+        yield from enumerate(value.appended)
+        if value.state is not None:
+            is_container = type(value.state) in (dict, list, tuple)
+            yield from _pairs(value.state) if is_container else [(_NO_KEY, value.state)]
 
 
 def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
