@@ -13,11 +13,9 @@ from urllib import request as web
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-import numpy as np
-
 from tensornp.errors import ChangedFileError, CheckpointError, MissingLibraryError, TensornpError
 from tensornp.models.files.address import HTTP, AbsentError, Address
-from tensornp.models.files.source_file import Array, ListedFile, Reader
+from tensornp.models.files.source_file import ListedFile, Reader
 
 TIMEOUT_S = 30.0
 """Seconds that a server may be silent."""
@@ -68,11 +66,11 @@ class RemoteFile(ListedFile):
     @contextmanager
     def opened(self) -> Iterator[Reader]:
         """Read it for a while; ChangedFileError if it is another file, is gone, or nobody answers."""
-        yield _RemoteReader(self)
+        yield Reader(self.fetch)
 
     @contextmanager
     def scanned(self) -> Iterator[Reader]:
-        yield _BlockReader(self)
+        yield Reader(self._fetch_blocks)
 
     def fetch(self, offset: int, nbytes: int) -> bytes:
         if offset + nbytes > self.nbytes:
@@ -85,42 +83,27 @@ class RemoteFile(ListedFile):
             raise ChangedFileError(f"{self.path!r} changed since it was listed; open it again")
         return data
 
-
-_blocks: dict[tuple[RemoteFile, int], bytes] = {}
-"""The last blocks of headers and directories, of all files; values are never kept."""
-
-
-class _RemoteReader(Reader):
-    """Several threads may read it."""
-
-    def __init__(self, file: RemoteFile) -> None:
-        self._file = file
-
-    def read_into(self, target: Array, offset: int) -> None:
-        target[:] = np.frombuffer(self._file.fetch(offset, target.nbytes), np.uint8)
-
-
-class _BlockReader(_RemoteReader):
-    """It reads small neighbouring parts together."""
-
-    def read_into(self, target: Array, offset: int) -> None:
-        nbytes = target.nbytes
-        if not 0 < nbytes < BLOCK_NBYTES or offset + nbytes > self._file.nbytes:
-            super().read_into(target, offset)
-            return
+    def _fetch_blocks(self, offset: int, nbytes: int) -> bytes:
+        """Return small neighbouring parts from blocks, which are kept."""
+        if not 0 < nbytes < BLOCK_NBYTES or offset + nbytes > self.nbytes:
+            return self.fetch(offset, nbytes)
         first, last = offset // BLOCK_NBYTES, (offset + nbytes - 1) // BLOCK_NBYTES
         found = b"".join(map(self._block, range(first, last + 1)))
-        target[:] = np.frombuffer(found, np.uint8, nbytes, offset - first * BLOCK_NBYTES)
+        return found[offset - first * BLOCK_NBYTES :][:nbytes]
 
     def _block(self, number: int) -> bytes:
-        data = _blocks.get((self._file, number))
+        data = _blocks.get((self, number))
         if data is None:
             start = number * BLOCK_NBYTES
-            data = self._file.fetch(start, min(BLOCK_NBYTES, self._file.nbytes - start))
-            _blocks[self._file, number] = data
+            data = self.fetch(start, min(BLOCK_NBYTES, self.nbytes - start))
+            _blocks[self, number] = data
             for old in list(_blocks)[:-_MAX_BLOCKS]:
                 _blocks.pop(old, None)
         return data
+
+
+_blocks: dict[tuple[RemoteFile, int], bytes] = {}
+"""The last blocks of headers and directories, of all files; values are never kept."""
 
 
 def _fetch(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:
