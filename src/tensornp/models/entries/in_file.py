@@ -288,15 +288,21 @@ def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Arr
 
 def weight_in(
     source: FileSource, name: str, code: str, *, kind: str = "tensor", nbytes: int | None = None, note: str = "",
-    problem: str = "",
+    problem: str = "", wanted_imports: tuple[str, ...] = (),
 ) -> WeightEntry:  # fmt: skip
     """Return a weight in a file; `nbytes` defaults to that of the stored elements."""
-    shape, dtype, strides = source.shape, source.dtype, source.strides
-    if nbytes is None:
-        sizes = shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
-        nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize if dtype in KNOWN else 0
+    shape, dtype = source.shape, source.dtype
+    nbytes = nbytes_of(source) if nbytes is None else nbytes
     problem = problem or why_no_array(shape)
-    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem)
+    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem, wanted_imports=wanted_imports)
+
+
+def nbytes_of(source: FileSource) -> int:
+    """Return the bytes of the stored elements, those of expanded dimensions once."""
+    shape, strides = source.shape, source.strides
+    if strides is not None:
+        shape = tuple(n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
+    return math.prod(shape) * stored_dtype(source.dtype).itemsize if source.dtype in KNOWN else 0
 
 
 def why_no_array(shape: tuple[int, ...]) -> str:

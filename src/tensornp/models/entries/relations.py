@@ -127,9 +127,8 @@ def held_by(entry: WeightEntry) -> Any:
 
 def identity_of(entry: WeightEntry) -> object:
     """Return a key that is equal for all names of one tensor, or of the same stored elements."""
-    if entry._source.lies is None:
-        return entry._source.identity
-    return id(entry._source) if entry.problem else (entry._source.identity, entry.note)
+    source = entry._source
+    return id(source) if entry.problem and source.lies is not None else source.identity
 
 
 def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:

@@ -5,6 +5,7 @@ A pickle is read and not run, and no value of a tensor is read.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -13,8 +14,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
-from tensornp.models.entries.in_file import FileSource, inner_text, weight_in
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
+from tensornp.models.entries.in_file import FileSource, inner_text, nbytes_of, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
@@ -173,15 +174,11 @@ class _Storages(NamedTuple):
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
         laid = partial(self._laid, name, code)
-        if not tensor.dtype:
-            made = nothing(name, "", code, tensor.problem, self.file.path)
-        elif tensor.storage is None:
-            made = self._wrapper(name, tensor, code)
-        elif tensor.quantizer is not None and tensor.is_sound:
-            made = quantized(laid(tensor), tensor.quantizer, laid)
-        else:
-            made = laid(tensor)
-        return made._with_(kind="parameter" if tensor.is_parameter else "tensor", wanted_imports=self.wanted)
+        if tensor.storage is None:
+            return self._wrapper(name, tensor, code)
+        if tensor.quantizer is not None and tensor.is_sound:
+            return quantized(laid(tensor), tensor.quantizer, laid)
+        return laid(tensor)
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
@@ -195,14 +192,23 @@ class _Storages(NamedTuple):
             unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self.is_swapped,
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
-        made = weight_in(source, name, code, problem=problem, nbytes=None if tensor.is_sound else 0)
-        if not problem and tensor.storage_nbytes > made.nbytes:
-            made = noted(made, part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
-        made = noted(made, "other byte order") if self.is_swapped and not problem else made
-        return noted(made, tensor.class_name) if tensor.class_name else made
+        nbytes = nbytes_of(source) if tensor.is_sound else 0
+        notes = [tensor.class_name]
+        if not problem:
+            notes.append("other byte order" * self.is_swapped)
+            if tensor.storage_nbytes > nbytes:
+                numel = math.prod(tensor.shape)
+                notes.append(part_of_storage(numel, tensor.storage_nbytes, itemsize, "on disk"))
+        return weight_in(
+            source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
+            note=", ".join(filter(None, notes)), problem=problem, wanted_imports=self.wanted,
+        )  # fmt: skip
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
+        kind = "parameter" if tensor.is_parameter else "tensor"
+        if not tensor.dtype:
+            return nothing(name, kind, code, tensor.problem, self.file.path)._with_(wanted_imports=self.wanted)
         parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
         # Two attributes can be one tensor.
         nbytes = sum({part.extents: part.nbytes for part in parts}.values())
@@ -210,4 +216,7 @@ class _Storages(NamedTuple):
         note = inner_text(tensor.class_name, inner) if tensor.class_name != DTENSOR else DTENSOR
         path = self.file.path
         source = NoSource(path, identity=(path, id(tensor)), consists_of=tuple(parts))
-        return WeightEntry(name, "tensor", tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem)
+        return WeightEntry(
+            name, kind, tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem,
+            wanted_imports=self.wanted,
+        )  # fmt: skip
