@@ -148,8 +148,8 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
-    if type(key) is str:
-        return key
+    if type(key) is str or (type(key) is int and key.bit_length() < 64):
+        return str(key)
     if type(key) is tuple:
         return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
     return str(key.what) if type(key) is Function else key_text(key)
@@ -159,7 +159,7 @@ def names_of(path: Path) -> tuple[str, str]:
     """Return the keys joined by dots and the keys in brackets, with long keys cut."""
     dotted, brackets = [], []
     for key in path:
-        text = key if type(key) is str else shown_key(key)
+        text = shown_key(key)
         text = text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…"
         dotted.append(text)
         brackets.append(f"[{text!r}]" if type(key) is str else f"[{text}]")
