@@ -50,7 +50,7 @@ def _exempt_among(
             exempt[name] = "extra state of a module"
         elif own.is_of_module and not other.is_of_module and entry._saved_as is None:
             exempt[name] = "not persistent" if entry.kind == "buffer" else "not registered"
-        elif may_be_tied and any(one in paired for one in (*entry.tied_to, *entry._copies)):
+        elif may_be_tied and any(one in paired for one in entry.tied_to):
             exempt[name] = "tied to another name"
     return exempt
 
@@ -74,7 +74,7 @@ def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[st
     found: dict[str, str] = {}
     for name, own in names.items():
         entry = explorer[name]
-        same = (names[one] for one in (*entry.tied_to, *entry._copies) if one in names)
+        same = (names[one] for one in entry.tied_to if one in names)
         found[own] = next((found[one] for one in same if one in found), own)
     return found
 

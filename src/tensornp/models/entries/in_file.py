@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored
 from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
@@ -141,18 +140,13 @@ class FileSource(StoredSource):
         return (self.file.extent(self.offset, nbytes),)
 
     @property
-    def lies(self) -> Laid | None:
-        """The place of the elements; None if they are compressed, or in blocks."""
-        if self.file.is_packed or self.dtype not in KNOWN:
-            return None
-        size = stored_dtype(self.dtype).itemsize
-        # No address is 0, and an offset may be.
-        strides = tuple(step * size for step in self._steps)
-        return Laid(self.file.path, self.offset + 1, self.shape, strides, size, f"{self.dtype} {hash(self.codec)}")
+    def itemsize(self) -> int:
+        """Bytes of an element; 0 if they are compressed, or in blocks."""
+        return 0 if self.file.is_packed or self.dtype not in KNOWN else stored_dtype(self.dtype).itemsize
 
     @property
     def identity(self) -> object:
-        if self.file.is_packed or self.dtype not in KNOWN or 0 in self.shape:
+        if not self.itemsize or 0 in self.shape:
             return id(self)
         # The path, since comparing files takes long.
         return self.file.path, self.offset, self.shape, self.strides, self.dtype, self.codec

@@ -11,15 +11,15 @@ from tensornp.errors import CopyRequiredError
 class Source:
     """The values of a weight; this class alone has none, and its methods are never called.
 
-    `extents` are bytes in files, and `lies` is the place of elements with bytes of their own. `held` is the tensor or
-    array in memory, `codes` the source of stored codes, and `values` returns a tensor or a reader of the values.
+    `extents` are bytes in files, and `itemsize` is 0 unless elements have bytes of their own there. `held` is the
+    tensor or array in memory, `codes` the source of stored codes, and `values` returns a tensor or a reader.
     """
 
     __slots__ = ()
     location: Any = ""
     dtype_of_values: Any = ""
     extents: Any = ()
-    lies: Any = None
+    itemsize: Any = 0
     held: Any = None
     requires_grad: Any = None
     codes: Any = None
