@@ -261,20 +261,6 @@ def test_without_a_configuration_names_and_shapes_tell_what_is_packed(tmp_path, 
     assert tnp.compare(explorer, explorer).same_bits
 
 
-def test_the_configuration_of_gptq_is_read(tmp_path):
-    """It lies beside that of the model; where both tell of it, that of the model is believed."""
-    config, tensors, packed, note, count = PACKED["gptq of 3 bits"]
-    path = model(tmp_path, tensors, {"model_type": "llama"})
-    (tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 3, "group_size": 128}))
-    explorer = tnp.weights(path)
-    assert (explorer[packed].note, explorer[packed]._num_parameters) == (note, count)
-    assert explorer.metadata["quantize_config"] == {"bits": 3, "group_size": 128}
-    (tmp_path / "quantize_config.json").write_text(json.dumps({"bits": 8}))
-    assert tnp.weights(model(tmp_path, tensors, config))[packed].note == note
-    (tmp_path / "quantize_config.json").write_text("[3]")
-    assert "quantize_config.json" in "".join(tnp.weights(model(tmp_path, tensors, {})).problems)
-
-
 CODES = torch.randn(256, 256).to(torch.float8_e4m3fn)
 SCALED = {
     "DeepSeek": ("q.weight", "q.weight_scale_inv", (2, 2)),

@@ -6,7 +6,7 @@ import base64
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib import request as web
@@ -20,7 +20,7 @@ from tensornp.models.files.source_file import ListedFile, Reader
 TIMEOUT_S = 30.0
 """Seconds that a server may be silent."""
 BLOCK_NBYTES = 2**16
-_MAX_BLOCKS = 64
+_MAX_BLOCKS = 16
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
 _LOGIN = "write user:password@ before its host, or open it by a protocol of fsspec that knows your login, as hf:// does"
@@ -45,18 +45,16 @@ class RemoteFile(ListedFile):
     path: str
     address: Address
     version: Version
+    _blocks: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """The last blocks of headers and directories; values are never kept."""
 
     @classmethod
     def at(cls, address: Address, nbytes: int = BLOCK_NBYTES) -> RemoteFile:
         """Ask for the first `nbytes` of a file."""
         version, head = _fetch(address, 0, nbytes)
         file = cls(str(address), address, version)
-        for key in list(_blocks):
-            # Of a server that tells no version, they may be those of an earlier file.
-            if key[0].address == address:
-                _blocks.pop(key, None)
         if len(head) == min(version.nbytes, BLOCK_NBYTES):
-            _blocks[file, 0] = head
+            file._blocks[0] = head
         return file
 
     @property
@@ -92,18 +90,14 @@ class RemoteFile(ListedFile):
         return found[offset - first * BLOCK_NBYTES :][:nbytes]
 
     def _block(self, number: int) -> bytes:
-        data = _blocks.get((self, number))
+        data = self._blocks.get(number)
         if data is None:
             start = number * BLOCK_NBYTES
             data = self.fetch(start, min(BLOCK_NBYTES, self.nbytes - start))
-            _blocks[self, number] = data
-            for old in list(_blocks)[:-_MAX_BLOCKS]:
-                _blocks.pop(old, None)
+            self._blocks[number] = data
+            for old in list(self._blocks)[:-_MAX_BLOCKS]:
+                self._blocks.pop(old, None)
         return data
-
-
-_blocks: dict[tuple[RemoteFile, int], bytes] = {}
-"""The last blocks of headers and directories, of all files; values are never kept."""
 
 
 def _fetch(address: Address, offset: int, nbytes: int) -> tuple[Version, bytes]:

@@ -40,12 +40,12 @@ class StoredChunk(NamedTuple):
     def source(self, dtype: str) -> FileSource:
         """Return its elements; CheckpointError if the item does not fit its shape."""
         with opened_item(self.file, self.offset, self.nbytes) as item:
-            found, storages, is_swapped, _ = torch_zip_of(item)
+            found, storages, _ = torch_zip_of(item)
         tensor: Any = found.root
         record = storages.get(tensor.storage.key) if type(tensor) is PickledTensor and tensor.storage else None
         problem = why_unread(tensor, record) if record is not None else "it is not a tensor of torch.save"
-        if not problem and (is_swapped or tensor.quantizer is not None):
-            problem = "it is big-endian or quantized, which no chunk is"
+        if not problem and tensor.quantizer is not None:
+            problem = "it is quantized, which no chunk is"
         if not problem and (tensor.dtype, tensor.shape) != (dtype, self.sizes):
             problem = f"it is {tensor.dtype} of shape {tensor.shape}, and {dtype} of shape {self.sizes} is listed"
         if problem or record is None:

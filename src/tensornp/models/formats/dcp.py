@@ -23,7 +23,7 @@ from tensornp.models.formats.contents import Beside, Contents, problems_of
 from tensornp.models.formats.table import METADATA, listed
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
-from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, SavedOptimizer, optimizers_in
+from tensornp.models.optimizers import GROUPS, SavedOptimizer, optimizers_in
 from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, names_of, shown_key
 from tensornp.models.pickles.reader import Opaque
 from tensornp.models.pickles.torch_pickle import (
@@ -39,8 +39,6 @@ from tensornp.models.pickles.wanted import WantedImport, wanted_of
 _MAX_NBYTES = 2**28
 """Bytes of `.metadata`: a model of 1,000 ranks and its optimizer have 1.2 million chunks."""
 _MAX_CHUNKS = 2**16
-_MAX_GROUPS = 10_000
-"""Groups of optimizers whose parameters are read."""
 _MAX_VALUES = 20_000
 """Values next to the tensors that are read, each from an item of its own."""
 _A_TENSOR = object()
@@ -202,14 +200,11 @@ def _optimizers_of(
             paths[name] = path
     # In the order of what was saved; with several ranks, the first may have written the last value.
     every = {name: paths.get(name, (name,)) for name in (*paths, *named, *values)}
-    # Before torch 2.4, the groups of an optimizer were one value.
-    of_groups = (name for name in values if every[name][-1] in (GROUPS, PARAMS, NAMES))
-    read = {name: values[name] for name in islice(of_groups, 2 * _MAX_GROUPS)}
     root: dict[Any, Any] = {}
     for name, (*above, last) in every.items():
         place: Any = root
         for key in above:
             place = place.setdefault(key, {}) if type(place) is dict else None
         if type(place) is dict:
-            place.setdefault(last, _A_TENSOR if name in named else read.get(name))
+            place.setdefault(last, _A_TENSOR if name in named else values.get(name))
     return optimizers_in(root, (every[one.name] for one in entries), entries)

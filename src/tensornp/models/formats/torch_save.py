@@ -35,11 +35,10 @@ _PIECE_NBYTES = 2**18
 
 
 class TorchZip(NamedTuple):
-    """The pickle and the storages of a zip; elements in the other byte order are `is_swapped`."""
+    """The pickle and the storages of a zip."""
 
     found: Pickled
     storages: dict[str, Record]
-    is_swapped: bool
     has_constants: bool
 
 
@@ -63,9 +62,9 @@ def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) ->
         told = source.part(order.offset, min(order.nbytes, 8)) if not order.problem else b""
     there = f"{prefix}data/"
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
-    if told not in (b"big", b"little"):
-        storages = {key: one._replace(problem="has its bytes in an unknown order") for key, one in storages.items()}
-    return TorchZip(found, storages, told == b"big", f"{prefix}constants/0" in records)
+    if told != b"little":
+        storages = {key: one._replace(problem="is not little-endian") for key, one in storages.items()}
+    return TorchZip(found, storages, f"{prefix}constants/0" in records)
 
 
 def why_unread(tensor: PickledTensor, record: Record | None) -> str:
@@ -85,7 +84,7 @@ def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
     with file.scanned() as there:
         archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
-    contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
+    contents = _listed(file, archive.found, archive.storages)
     if archive.has_constants:
         contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
     return contents
@@ -140,7 +139,7 @@ def _pickle_at(there: Reader, at: int, file: ListedFile) -> Pickled:
     return read_torch_pickle(there.read(at, most), repr(file.path))
 
 
-def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
+def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Contents:
     """Return the entries of a pickle, its plain values, and the problems with its imports."""
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
@@ -152,7 +151,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
         zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
     )
     entries: list[WeightEntry] = []
-    in_file = _Storages(file, storages, is_swapped, wanted)
+    in_file = _Storages(file, storages, wanted)
     names = unique_names([name or "tensor" for _, name, _, _ in tensors])
     for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
         code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
@@ -169,7 +168,6 @@ class _Storages(NamedTuple):
 
     file: ListedFile
     records: dict[str, Record]
-    is_swapped: bool
     wanted: tuple[str, ...]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
@@ -183,22 +181,17 @@ class _Storages(NamedTuple):
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
         problem = why_unread(tensor, record)
-        if self.is_swapped and tensor.dtype == "complex32":
-            problem = problem or "its halves are in another byte order, which is not read"
         itemsize = stored_dtype(tensor.dtype).itemsize
         source = FileSource(
             tensor.shape, tensor.dtype, self.file,
             (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self.is_swapped,
+            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None,
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
         nbytes = nbytes_of(source) if tensor.is_sound else 0
         notes = [tensor.class_name]
-        if not problem:
-            notes.append("other byte order" * self.is_swapped)
-            if tensor.storage_nbytes > nbytes:
-                numel = math.prod(tensor.shape)
-                notes.append(part_of_storage(numel, tensor.storage_nbytes, itemsize, "on disk"))
+        if not problem and tensor.storage_nbytes > nbytes:
+            notes.append(part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk"))
         return weight_in(
             source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
             note=", ".join(filter(None, notes)), problem=problem, wanted_imports=self.wanted,

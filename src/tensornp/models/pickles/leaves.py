@@ -6,19 +6,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tensornp.core.lowlevel.text import counted, legible
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.pickles.reader import Function, Opaque, PickledSet
 from tensornp.models.pickles.torch_pickle import (
-    MAX_NAME,
-    SCALAR,
     PickledTensor,
     Storage,
     class_of,
-    sizes_of,
-    torch_name,
 )
 
 MAX_ENTRIES = 1_000_000
@@ -29,7 +23,8 @@ _MAX_KEY = 1000
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MANY_NUMBERS = 16
 """Numbers of a tuple that are listed; the states of random number generators have hundreds."""
-_ARRAYS = ("_reconstruct", "_frombuffer")
+_ARRAY = "NumPy array"
+_OF_NUMPY = {"_reconstruct": _ARRAY, "_frombuffer": _ARRAY, "dtype": "NumPy dtype"}
 _TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
 
 Path = tuple[Any, ...]
@@ -60,7 +55,7 @@ class Leaves:
     def _below(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         leaf = _leaf_of(value)
         if leaf is not None or value is None:
-            self._num_arrays += is_array(value)
+            self._num_arrays += type(leaf) is NotBuilt and leaf.said == _ARRAY
             yield path, leaf
             return
         if id(value) in self._above:
@@ -87,40 +82,18 @@ class Leaves:
 _NO_KEY = object()
 
 
-def is_array(value: Any) -> bool:
-    module, name = class_of(value)
-    return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
-
-
 def _leaf_of(value: Any) -> Any:
     """Return a value that is listed as it is, or in words; None if it may hold others."""
     if type(value) is PickledTensor or is_plain_value(value):
         return value
-    words = ""
+    module, name = class_of(value)
     if type(value) is Function:
-        name = torch_name(value)
-        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else None
-    if type(value) is tuple:
-        is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
-        words = f"tuple of {len(value):,} numbers" if is_long else ""
-    elif type(value) is Storage:
-        words = f"storage of {value.nbytes:,} bytes"
-    elif is_array(value):
-        facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
-        # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
-        parts = [one for one in facts[:3] if type(one) in (tuple, Opaque)] if type(facts) is tuple else []
-        shape = next((one for one in map(sizes_of, parts) if one is not None), "")
-        words = " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
-    elif name := _numpy_dtype_name(value):
-        words = f"NumPy dtype {name}"
-    return NotBuilt(words) if words else None
-
-
-def _numpy_dtype_name(value: Any) -> str:
-    code = value.args[0] if class_of(value) == ("numpy", "dtype") and type(value) is Opaque and value.args else None
-    if type(code) is not str:
-        return ""
-    return np.dtype(code).name if SCALAR.fullmatch(code) else legible(code[:MAX_NAME])
+        return f"torch.{name}" if module == "torch" and _TORCH_WORDS.fullmatch(name) else None
+    if type(value) is tuple and len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value):
+        return NotBuilt(f"tuple of {len(value):,} numbers")
+    if type(value) is Storage:
+        return NotBuilt(f"storage of {value.nbytes:,} bytes")
+    return NotBuilt(_OF_NUMPY[name]) if module.partition(".")[0] == "numpy" and name in _OF_NUMPY else None
 
 
 def _parts_of(value: Any) -> Iterator[tuple[Any, Any]]:
