@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tensornp.models.scan.table import ScanTable
 
 _CLOSED = " (closed)"
-_COLUMNS = "kind shape dtype nbytes location requires_grad tied_to related note problem code".split()
+_COLUMNS = "kind shape dtype nbytes location requires_grad tied_to note problem code".split()
 
 
 class Totals(NamedTuple):

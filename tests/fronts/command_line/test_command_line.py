@@ -84,7 +84,7 @@ def test_json_tells_each_weight_by_itself(said):
     assert [one["name"] for one in record["weights"]] == sorted(STATE)
     assert record["weights"][1] | {"location": ""} == {
         "name": "head.weight", "kind": "tensor", "shape": [5, 4], "dtype": "float32", "nbytes": 80, "location": "",
-        "tied_to": [], "related": [], "note": "", "problem": "", "wanted_imports": [],
+        "tied_to": [], "note": "", "problem": "", "wanted_imports": [],
     }  # fmt: skip
 
 

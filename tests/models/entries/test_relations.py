@@ -1,8 +1,7 @@
-"""Which weights share bytes: the same words as those of `tnp.aliases`, in memory and in a file of torch."""
+"""Which weights have the same elements, in memory and in a file of torch, and that these count once."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,52 +9,29 @@ import tensornp as tnp
 from tensornp.render.models.weights import weights_document
 
 
-def shared() -> dict[str, torch.Tensor]:
-    """Weights that lie in one storage each, in every way."""
-    flat = torch.arange(100.0)
-    one = torch.ones(3, 4)
-    return {
-        "flat": flat, "head": flat[:20], "same": flat[:20], "gaps": flat[::2], "others": flat[1::2],
-        "turned": flat[:20].view(4, 5).t(), "one": one, "tied": one, "own": torch.arange(100.0),
-    }  # fmt: skip
-
-
-def told(explorer: tnp.WeightsExplorer) -> dict[str, set[tuple[str, str]]]:
-    """Return the relations by name."""
-    return {name: {tuple(one) for one in entry.related} for name, entry in explorer.items() if entry.related}
-
-
 @pytest.mark.parametrize("is_file", [False, True], ids=["in memory", "in a file"])
-def test_weights_in_the_same_bytes_name_each_other(tmp_path, is_file):
-    """By what is true of their bytes; what is tied is one object, and columns side by side share nothing."""
-    made = shared()
+def test_names_of_the_same_elements_are_tied(tmp_path, is_file):
+    """Whatever tensors refer to them; other parts, orders and copies of the bytes are weights of their own."""
+    flat = torch.arange(100.0)
+    made = {
+        "flat": flat, "twin": flat.detach(), "head": flat[:20], "turned": flat[:20].view(4, 5).t(),
+        "copy": flat.clone(), "empty": flat[:0], "nothing": flat[:0],
+    }  # fmt: skip
     torch.save(made, tmp_path / "a.pt")
-    found = told(tnp.weights(tmp_path / "a.pt" if is_file else made))
-    head = {("overlapping", "flat"), ("reinterpreted", "turned"), ("overlapping", "gaps"), ("overlapping", "others")}
-    same = set() if is_file else {("same elements", "same")}
-    assert found.pop("head") == head | same
-    assert found.pop("flat") == {
-        ("overlapping", name) for name in ("head", "gaps", "others", "turned", *(() if is_file else ["same"]))
-    }
-    assert ("overlapping", "others") not in found.pop("gaps")
-    assert set(found) == {"others", "turned", "same"}
-    assert tnp.weights(made)["one"].tied_to == ("tied",)
+    explorer = tnp.weights(tmp_path / "a.pt" if is_file else made)
+    assert {name: one.tied_to for name, one in explorer.items() if one.tied_to} == {
+        "flat": ("twin",), "twin": ("flat",)
+    }  # fmt: skip
+    assert explorer.totals.nbytes == 800
 
 
-def test_an_array_and_a_tensor_of_its_memory_are_related():
-    """Though torch knows of two storages."""
-    array = np.arange(10.0)
-    explorer = tnp.weights({"array": array, "tensor": torch.from_numpy(array), "part": array[3:5]})
-    assert told(explorer)["tensor"] == {("same elements", "array"), ("overlapping", "part")}
-
-
-def test_layers_that_share_bytes_in_the_same_way_are_folded():
-    """Their names differ, and their relation does not."""
+def test_tied_layers_are_folded():
+    """Their names differ, and that each has another name does not."""
     flat = torch.randn(8, 10)
     made = {f"layers.{i}.{name}": flat[i] for i in range(8) for name in ("a", "b")}
     text = weights_document(tnp.weights(made)).text()
     assert "layers.{0..7}.a" in text
-    assert "same elements" in text
+    assert "tied" in text
 
 
 def test_bytes_that_several_names_have_count_once_in_the_tree():
@@ -63,14 +39,14 @@ def test_bytes_that_several_names_have_count_once_in_the_tree():
     from tensornp.models.outline.outline import Outline
 
     flat = torch.zeros(10)
-    explorer = tnp.weights({"a": flat, "b": flat.view(10), "c": flat.view(2, 5)})
+    explorer = tnp.weights({"a": flat, "b": flat.view(10)})
     assert Outline(list(explorer.values())).sums[1:] == (10, 40, 10)
     assert explorer.totals.nbytes == 40
 
 
 def test_looking_for_relations_touches_nothing():
     """No array is made of any, so that storages stay as they were."""
-    made = shared()
+    made = {"flat": torch.arange(100.0), "one": torch.ones(3, 4)}
     tnp.weights(made)
     for tensor in made.values():
         assert tensor.untyped_storage().resizable()
@@ -96,7 +72,7 @@ def test_parameters_that_a_state_dict_has_twice_count_once(tmp_path):
 
 
 def test_a_buffer_over_a_parameter_takes_nothing_from_the_totals():
-    """Whichever of the two comes first; and the same elements are told before what merely overlaps."""
+    """Whichever of the two comes first."""
 
     class Flat(torch.nn.Module):
         def __init__(self) -> None:
@@ -105,9 +81,3 @@ def test_a_buffer_over_a_parameter_takes_nothing_from_the_totals():
             self.register_buffer("flat", self.linear.weight.data)
 
     assert tnp.weights(Flat()).totals == (100, 100, 400)
-    whole = torch.randn(16, 16)
-    made = {**{f"p{i}": whole[:i] for i in range(1, 13)}, "whole": whole, "twin": whole.detach()}
-    explorer = tnp.weights(made)
-    assert explorer["whole"].related[0] == ("same elements", "twin")
-    assert len(explorer["whole"].related) == 10
-    assert not [one for one in explorer.scan().findings("whole") if "same values" in one.text]

@@ -48,7 +48,8 @@ def test_the_values_are_those_of_numpy(tmp_path, kind):
                 assert np.array_equal(entry.to_numpy(index), expected[index])
             native = expected.astype(expected.dtype.newbyteorder("="), order="K")
             assert entry.to_numpy().dtype == native.dtype
-            assert entry.stats() == tnp.stats(native)
+            told, own = entry.stats(), tnp.stats(native)
+            assert (told.count, told.max, told.std) == (own.count, own.max, pytest.approx(own.std, nan_ok=True))
             assert eval(entry.code, {"numpy": np}).shape == entry.shape
             assert entry._source.file.is_packed == (kind == "compressed")
     with ThreadPoolExecutor(2) as pool:
@@ -85,18 +86,21 @@ def test_a_bad_member_hides_no_other(tmp_path):
         ]  # fmt: skip
 
 
-def test_a_bomb_is_told_by_its_sizes(tmp_path):
-    """What deflate cannot have made is refused, and what it did not make ends the reading."""
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_are_read(tmp_path, method):
+    """As `numpy.load` reads them."""
+    path = archive(tmp_path / "x.npz", {"w.npy": saved(np.arange(9))}, method)
+    assert tnp.weights(path)["w"].to_numpy(slice(2, 4)).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(("nbytes", "says"), [(2**26, "damaged compressed"), (70_000, "needs 80,000 bytes")])
+def test_wrong_sizes_of_compressed_arrays_are_refused(tmp_path, nbytes, says):
     path = archive(tmp_path / "x.npz", {"w.npy": saved(np.zeros(10_000))}, zipfile.ZIP_DEFLATED)
     data = bytearray(path.read_bytes())
-    place = data.find(b"PK\x01\x02") + 24
-    assert struct.unpack_from("<I", data, place) == (80_128,)
-    struct.pack_into("<I", data, place, 2**31)
+    struct.pack_into("<I", data, data.find(b"PK\x01\x02") + 24, nbytes)
     path.write_bytes(data)
-    assert "would become 2,147,483,648 bytes of" in tnp.weights(path)["w"].problem
-    struct.pack_into("<I", data, place, 70_000)
-    path.write_bytes(data)
-    assert "needs 80,000 bytes, and 69,872 follow" in tnp.weights(path)["w"].problem
+    with pytest.raises((tnp.CheckpointError, tnp.NoDataError), match=says):
+        tnp.weights(path)["w"].to_numpy()
 
 
 @pytest.mark.parametrize("damage", ["checksum", "bytes", "cut"])

@@ -51,9 +51,9 @@ def test_scalars_are_values_and_arrays_are_one_line(tmp_path, how):
         "best": "0.5",
         "n": "3",
         "cfg.lr": "0.001",
-        "hist": "<NumPy array (2, 3) float64>",
+        "hist": "<NumPy array>",
         "numpy.0": "MT19937",
-        "numpy.1": "<NumPy array (624,) uint32>",
+        "numpy.1": "<NumPy array>",
         "numpy.2": "624",
         "numpy.3": "0",
         "numpy.4": "0.0",
@@ -67,7 +67,7 @@ def test_scalars_are_values_and_arrays_are_one_line(tmp_path, how):
     assert "2 NumPy arrays in it are not listed" in explorer.problems
     text = weights_document(explorer).text()
     assert "best: 0.5" in text
-    assert "hist: <NumPy array (2, 3) float64>" in text
+    assert "hist: <NumPy array>" in text
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

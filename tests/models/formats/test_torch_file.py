@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import sys
 import zipfile
 from collections import OrderedDict
 from pathlib import Path
@@ -141,29 +140,6 @@ HOSTILE = {
     "missing": (lambda name, data: [] if "/data/" in name else [(data, False)], "its storage is not in the file"),
     "twice": (lambda name, data: [(data, False)] * (2 if "/data/" in name else 1), "is there more than once"),
 }  # fmt: skip
-
-
-@pytest.mark.filterwarnings("ignore:ComplexHalf")
-def test_a_file_of_a_machine_with_the_other_byte_order_is_read(tmp_path):
-    """As torch reads it: slices, views and figures too; what has halves in an element is not."""
-    values = torch.arange(60.0).view(5, 12)
-    kinds = ("float32", "float64", "float16", "bfloat16", "int16", "int64", "complex64", "bool", "uint8")
-    made = {kind: values.to(getattr(torch, kind)) for kind in kinds}
-    made |= {
-        "view": values[:, 2:7].T,
-        "float8": values.to(torch.float8_e5m2),
-    }
-    torch.save(made | {"halves": torch.zeros(3, dtype=torch.complex32)}, tmp_path / "x.pt")
-    other = b"big" if sys.byteorder == "little" else b"little"
-    rewritten(tmp_path / "x.pt", lambda name, data: [(other if "byteorder" in name else data, False)])
-    explorer, library = tnp.weights(tmp_path / "x.pt"), torch.load(tmp_path / "x.pt", weights_only=True)
-    for name in made:
-        entry, expected = explorer[name], library[name]
-        assert np.array_equal(entry.to_numpy(), tnp.to_numpy(expected), equal_nan=True), name
-        assert np.array_equal(entry.to_numpy((1, slice(3))), tnp.to_numpy(expected)[1, :3], equal_nan=True), name
-        assert entry.stats() == tnp.stats(library[name]), name
-        assert "other byte order" in entry.note
-    assert "byte order" in explorer["halves"].problem
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")

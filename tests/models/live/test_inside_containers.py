@@ -215,7 +215,7 @@ def test_what_is_reached_by_two_names_is_one() -> None:
     model = linear(1.0)
     tree = {"model": model, "again": [model], "part": model.fc, "w": model.fc.weight, "sd": model.state_dict()}
     w = tnp.weights(tree)
-    assert w["model.fc.weight"].tied_to == ("again.0.fc.weight", "part.weight", "w")
+    assert w["model.fc.weight"].tied_to == ("again.0.fc.weight", "part.weight", "w", "sd.fc.weight")
     assert w.totals.parameters == 8
     assert w.totals.nbytes == 32
 

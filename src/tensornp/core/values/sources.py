@@ -93,7 +93,8 @@ def source_of(
             # Flat, as a contiguous tensor is read: the same blocks give the same bits.
             shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
             part = part_of_reader(obj.read_flat, shape, obj.dtype, at)
-        return Source((part,), obj.dtype, obj.array_shape, axis=at)
+        order = tuple(range(len(obj.shape))) if at is None else None
+        return Source((part,), obj.dtype, obj.array_shape, axis=at, order=order)
     if stand_in_of(obj) is not None:
         return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
     if not is_tensor(obj):

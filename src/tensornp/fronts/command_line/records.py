@@ -37,7 +37,7 @@ def _text(value: Any) -> str:
 def listed_record(explorer: WeightsExplorer, order: Column | None) -> dict[str, Any]:
     """Return the weights, totals and problems of an explorer; a column gives the order."""
     entries = order.sorted(explorer.values(), lambda one: one) if order else explorer.values()
-    weights = [_some(one, _OF_ENTRY) | {"related": [other._asdict() for other in one.related]} for one in entries]
+    weights = [_some(one, _OF_ENTRY) for one in entries]
     return {
         "source": explorer.source, "totals": explorer.totals._asdict(), "problems": explorer.problems,
         "weights": weights,

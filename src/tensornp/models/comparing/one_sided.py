@@ -10,7 +10,6 @@ from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.formats.contents import Beside
-from tensornp.models.formats.dcp import ByteValues
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import MAX_INSIDE, file_name
 from tensornp.models.optimizers import GROUPS
@@ -51,7 +50,7 @@ def _exempt_among(
             exempt[name] = "extra state of a module"
         elif own.is_of_module and not other.is_of_module and entry._saved_as is None:
             exempt[name] = "not persistent" if entry.kind == "buffer" else "not registered"
-        elif may_be_tied and any(one in paired for one in (*entry.tied_to, *entry._copies)):
+        elif may_be_tied and any(one in paired for one in entry.tied_to):
             exempt[name] = "tied to another name"
     return exempt
 
@@ -75,7 +74,7 @@ def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[st
     found: dict[str, str] = {}
     for name, own in names.items():
         entry = explorer[name]
-        same = (names[one] for one in (*entry.tied_to, *entry._copies) if one in names)
+        same = (names[one] for one in entry.tied_to if one in names)
         found[own] = next((found[one] for one in same if one in found), own)
     return found
 
@@ -89,8 +88,7 @@ def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: 
 
 def _plain_values(side: WeightsExplorer, prefix: str) -> dict[str, tuple[str, Any]]:
     """Return names and values in a container, by the names without the prefix."""
-    held = Beside(side.metadata.beside()) if isinstance(side.metadata, ByteValues) else side.metadata
-    pairs = held.items() if isinstance(held, Beside) else ()
+    pairs = side.metadata.items() if isinstance(side.metadata, Beside) else ()
     plain = ((name, value) for name, value in pairs if is_plain_value(value) and not _NOT_COMPARED.search(name))
     return {name.removeprefix(prefix): (name, value) for name, value in plain}
 

@@ -47,7 +47,7 @@ def has_other_shape(found: Comparison) -> bool:
 def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
     """Return all weights in rows of repeated layers, without changes and ties."""
     every = {one.name: one for one in entries}
-    alike = (one._with_(tied_to=(), related=()) for one in every.values())
+    alike = (one._with_(tied_to=()) for one in every.values())
     return [Row(row.pattern, tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
 
 
@@ -87,7 +87,7 @@ def rows_of(
 def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
     if len(some) == len(row.entries):
         return row
-    alone = folded(one._with_(tied_to=(), related=()) for one in some)
+    alone = folded(one._with_(tied_to=()) for one in some)
     return Row(alone[0].pattern if len(alone) == 1 else row.pattern, tuple(some))
 
 

@@ -23,20 +23,6 @@ COMPUTED = "computed"
 IN_PARTS = "this rank holds only a part of it"
 META = "meta"
 
-_BEFORE_NAME = {"same elements": "same elements as", "reinterpreted": "same bytes as", "overlapping": "overlaps"}
-SAME = "same elements"
-
-
-class Related(NamedTuple):
-    """Another weight in the same bytes, with a relation as in `tnp.aliases`."""
-
-    relation: str
-    name: str
-
-    @property
-    def words(self) -> str:
-        return _BEFORE_NAME.get(self.relation, self.relation)
-
 
 class Packed(NamedTuple):
     """Codes that are read and never counted, and how many weights they are, if that is known."""
@@ -68,9 +54,7 @@ class WeightEntry(Weight):
     problem : str
         Why it has no values; empty where it has.
     tied_to : tuple of str
-        The other names of the same object.
-    related : tuple of Related
-        Other weights of which bytes are shared: ("same elements", name), ("overlapping", name).
+        The other names of the same elements.
     wanted_imports : tuple of str
         The imports that the pickle asks for.
     """
@@ -85,7 +69,6 @@ class WeightEntry(Weight):
     note: str = ""
     problem: str = ""
     tied_to: tuple[str, ...] = ()
-    related: tuple[Related, ...] = ()
     wanted_imports: tuple[str, ...] = ()
     _saved_as: tuple[str, ...] | None = ()
     """Other names in state dicts: of a state, the parameter's first and its number last. None if it is not saved."""
@@ -158,10 +141,6 @@ class WeightEntry(Weight):
     @property
     def _is_nothing(self) -> bool:
         return isinstance(self._source, NoSource) and not self._source.location
-
-    @property
-    def _copies(self) -> list[str]:
-        return [other.name for other in self.related if other.relation == SAME]
 
     @property
     def tensor(self) -> Any:

@@ -1,31 +1,114 @@
-"""Values that lie in a file in one piece, as they are stored or decoded."""
+"""Values in files, as they are stored or decoded."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.memory.extents import Extent as Laid
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
-from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, order_of
-from tensornp.errors import TooLargeError
+from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached
+from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry, shape_text
-from tensornp.models.entries.source import ReadPlan, StoredSource, native, tensor_of
+from tensornp.models.entries.source import Source
 from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
-from tensornp.models.files.source_file import Extent, ListedFile, Reader
+from tensornp.models.files.source_file import Extent, ListedFile
 
 if TYPE_CHECKING:
+    import torch
+
+    from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
 
 _MAX_INNER = 6
 """Tensors of which another consists that are told."""
 _MAX_REPEATED = 2**32
 """Elements of a crafted view, in which stored ones repeat, that are read at most."""
+
+
+class ReadPlan(NamedTuple):
+    """The bytes and pieces of a file that `to_numpy` would read, and the shape of the result.
+
+    The bytes include gaps of up to 4 KiB; scales and other numbers of a codec are not counted.
+    """
+
+    nbytes_read: int
+    num_reads: int
+    shape: tuple[int, ...]
+
+
+class StoredSource(Source):
+    """Values in files: ``elements(ranges)`` returns them decoded, or as integers of their bits.
+
+    Equal sources give the same values of the same files. Tasks of a scan can begin at any element if it
+    `is_shared_out`.
+    """
+
+    __slots__ = ()
+    shape: Shape
+    is_shared_out: Any = True
+    elements: Any
+
+    def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Array:
+        """Return the values at `index`, in new memory; only their bytes are read."""
+        if copy is False:
+            raise CopyRequiredError("the values lie in a file; leave copy=False out")
+        from tensornp.core.lowlevel.modes import outside_modes
+
+        made = self.read(index)
+        return outside_modes(_array_of)(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+
+    def read(self, index: Any) -> Array:
+        """Return the elements at `index`, as `elements` does, in new memory."""
+        from tensornp.core.convert.budget import Budget
+
+        taken = taken_by(index, self.shape)
+        Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
+        try:
+            return native(np.asarray(self.elements(taken.ranges)).reshape(taken.shape))
+        except MemoryError as error:
+            if isinstance(error, TooLargeError):
+                raise
+            # The process may have less than the machine.
+            raise TooLargeError(f"there is no memory for shape {taken.shape}; take fewer indices") from None
+
+    def values(self) -> Any:
+        from tensornp.core.values.stored import StoredValues
+
+        name = self.dtype_of_values
+        _torch_dtype(name)
+        return StoredValues(self.shape, name, lambda box: tensor_of(self.read(box), name))
+
+    def stats(self) -> TensorStats:
+        from tensornp.core.values.stats.compute import scan
+
+        return scan(self.values(), in_depth=True)
+
+    @property
+    def num_tasks(self) -> int:
+        """The number of tasks that read all values, 0 without shared reads."""
+        return sum(1 for _ in self._tasks()) if self.is_shared_out else 0
+
+    def tally(self, number: int) -> Tally:
+        from tensornp.core.lowlevel.modes import outside_modes
+
+        tasks = self._tasks()
+        return outside_modes(tasks.tally)(next(islice(tasks, number, None)))
+
+    def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
+        """Return the statistics of all tasks, as `stats` would."""
+        return self._tasks().result(tallies)
+
+    def _tasks(self) -> Tasks:
+        from tensornp.core.lowlevel.modes import outside_modes
+        from tensornp.core.values.sources import source_of
+        from tensornp.core.values.stats.compute import Tasks
+
+        return Tasks(outside_modes(source_of)(self.values()), "auto", in_depth=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +136,17 @@ class FileSource(StoredSource):
 
     @property
     def extents(self) -> tuple[Extent, ...]:
-        return (self.file.extent(self.offset, self._reach * self.item.itemsize),)
+        nbytes = 0 if 0 in self._stored_shape else num_reached(self._stored_shape, self._steps) * self.item.itemsize
+        return (self.file.extent(self.offset, nbytes),)
 
     @property
-    def lies(self) -> Laid | None:
-        """The place of the elements; None if they are compressed, or in blocks."""
-        if self.file.is_packed or self.dtype not in KNOWN:
-            return None
-        size = stored_dtype(self.dtype).itemsize
-        # No address is 0, and an offset may be.
-        strides = tuple(step * size for step in self._steps)
-        return Laid(self.file.path, self.offset + 1, self.shape, strides, size, f"{self.dtype} {hash(self.codec)}")
+    def itemsize(self) -> int:
+        """Bytes of an element; 0 if they are compressed, or in blocks."""
+        return 0 if self.file.is_packed or self.dtype not in KNOWN else stored_dtype(self.dtype).itemsize
 
     @property
     def identity(self) -> object:
-        if self.file.is_packed or self.dtype not in KNOWN or 0 in self.shape:
+        if not self.itemsize or 0 in self.shape:
             return id(self)
         # The path, since comparing files takes long.
         return self.file.path, self.offset, self.shape, self.strides, self.dtype, self.codec
@@ -96,16 +175,8 @@ class FileSource(StoredSource):
         return self.strides if self.strides is not None else contiguous(self._stored_shape)
 
     @property
-    def _reach(self) -> int:
-        return 0 if 0 in self._stored_shape else num_reached(self._stored_shape, self._steps)
-
-    @property
     def is_shared_out(self) -> bool:
-        return self.order is not None and not self.file.is_packed
-
-    @property
-    def order(self) -> tuple[int, ...] | None:
-        return tuple(range(len(self.shape))) if self.strides is None else order_of(self.shape, self.strides)
+        return not self.file.is_packed and not self._is_endless
 
     def plan(self, index: Any) -> ReadPlan:
         taken = taken_by(index, self.shape)
@@ -117,41 +188,39 @@ class FileSource(StoredSource):
     def values(self) -> Any:
         """Return a reader of some values at a time; a tensor of a compressed array."""
         if self.file.is_packed:
-            return tensor_of(native(self.read(...)), self.dtype_of_values)
-        return replace(
-            StoredSource.values(self),
-            quantized=self.codec.quantized if self.codec is not None else "",
-            codes=self.codes.values() if self.codes is not None else None,
-            scheme=self.codec,
-        )
+            return tensor_of(self.read(...), self.dtype_of_values)
+        values = StoredSource.values(self)
+        if self.codec is not None:
+            codes = self.codes.values() if self.codes is not None else None
+            return replace(values, quantized=self.codec.quantized, codes=codes, scheme=self.codec)
+        return values if self.strides is not None else replace(values, read_flat=self._read_flat)
 
     def stats(self) -> TensorStats:
         """Return the statistics of all values; TooLargeError if a crafted view would take hours."""
-        numel, reach = math.prod(self.shape), self._reach
-        if self.order is None and numel > max(reach, _MAX_REPEATED):
-            said = f"the statistics would read {numel:,} elements, and {reach:,} are stored"
-            raise TooLargeError(f"{said}; take its values by an index", numel * self.item.itemsize)
+        if self._is_endless:
+            said = f"the statistics would read {math.prod(self.shape):,} elements, and {self._num_stored:,} are stored"
+            raise TooLargeError(f"{said}; take its values by an index")
         return StoredSource.stats(self)
 
-    def reading(self) -> AbstractContextManager[Reader]:
-        return self.file.opened()
+    @property
+    def _num_stored(self) -> int:
+        return 0 if 0 in self.shape else num_reached(self.shape, self._steps)
 
-    def elements(self, opened: Reader, ranges: Ranges) -> Array:
-        bits = self._reads(ranges).bring(lambda target, at: opened.read_into(target, self.offset + at), self.item)
-        # Any byte but 0 is True.
-        made = np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
+    @property
+    def _is_endless(self) -> bool:
+        return self.strides is not None and math.prod(self.shape) > max(self._num_stored, _MAX_REPEATED)
+
+    def elements(self, ranges: Ranges) -> Array:
+        with self.file.opened() as there:
+            bits = self._reads(ranges).bring(lambda target, at: there.read_into(target, self.offset + at), self.item)
+        made = _as_true(bits)
         return made if self.codec is None else self.codec(made, ranges)
 
-    def row_reader(self, opened: Reader) -> Callable[[int, int], Array]:
-        if self.order is None or self.codec is not None:
-            return StoredSource.row_reader(self, opened)
-
-        def read(first: int, count: int) -> Array:
-            made = np.empty(count, self.item)
-            opened.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-            return native(made.view(np.uint8) != 0 if made.dtype.kind == "b" else made)
-
-        return read
+    def _read_flat(self, first: int, count: int) -> Array:
+        made = np.empty(count, self.item)
+        with self.file.opened() as there:
+            there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
+        return native(_as_true(made))
 
     def _reads(self, ranges: Ranges) -> Reads:
         """Return the reads of the elements in some ranges, or of their blocks."""
@@ -166,22 +235,66 @@ class FileSource(StoredSource):
         """Return the values at an index as numbers, for a codec."""
         from tensornp.core.values.blocks import numbers_of
 
-        with self.file.opened() as there:
-            bits = self.elements(there, taken_by(index, self.shape).ranges)
-        return numbers_of(native(bits), self.dtype_of_values)
+        return numbers_of(native(self.elements(taken_by(index, self.shape).ranges)), self.dtype_of_values)
+
+
+def _as_true(bits: Array) -> Array:
+    """Return bits of bool as bool, since any byte but 0 is True."""
+    return np.asarray(bits.view(np.uint8) != 0) if bits.dtype.kind == "b" else bits
+
+
+def native(bits: Array) -> Array:
+    """Return elements in the byte order of this machine, contiguous."""
+    return np.ascontiguousarray(bits, bits.dtype.newbyteorder("=")).reshape(bits.shape)
+
+
+def tensor_of(bits: Array, name: str) -> torch.Tensor:
+    """Return a tensor of dtype `name` over native elements, which share memory."""
+    import torch
+
+    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
+    return torch.from_numpy(flat).view(_torch_dtype(name)).reshape(bits.shape)
+
+
+def _torch_dtype(name: str) -> torch.dtype:
+    import torch
+
+    if not hasattr(torch, name):
+        raise NoDataError(f"torch {torch.__version__} has no {name}; install a newer one")
+    found: torch.dtype = getattr(torch, name)
+    return found
+
+
+def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
+    from tensornp.core.convert.to_numpy import to_numpy
+
+    if not whole.ndim and KNOWN[name].values_per_element > 1:
+        # One element is several values.
+        whole = whole.reshape(1)
+    if dtype is None and whole.dtype.name == name:
+        whole.flags.writeable = writeable
+        return whole
+    made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
+    return made
 
 
 def weight_in(
     source: FileSource, name: str, code: str, *, kind: str = "tensor", nbytes: int | None = None, note: str = "",
-    problem: str = "",
+    problem: str = "", wanted_imports: tuple[str, ...] = (),
 ) -> WeightEntry:  # fmt: skip
     """Return a weight in a file; `nbytes` defaults to that of the stored elements."""
-    shape, dtype, strides = source.shape, source.dtype, source.strides
-    if nbytes is None:
-        sizes = shape if strides is None else (n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
-        nbytes = math.prod(sizes) * stored_dtype(dtype).itemsize if dtype in KNOWN else 0
+    shape, dtype = source.shape, source.dtype
+    nbytes = nbytes_of(source) if nbytes is None else nbytes
     problem = problem or why_no_array(shape)
-    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem)
+    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem, wanted_imports=wanted_imports)
+
+
+def nbytes_of(source: FileSource) -> int:
+    """Return the bytes of the stored elements, those of expanded dimensions once."""
+    shape, strides = source.shape, source.strides
+    if strides is not None:
+        shape = tuple(n if step else min(n, 1) for n, step in zip(shape, strides, strict=True))
+    return math.prod(shape) * stored_dtype(source.dtype).itemsize if source.dtype in KNOWN else 0
 
 
 def why_no_array(shape: tuple[int, ...]) -> str:

@@ -14,7 +14,7 @@ from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.convert.to_tensor import to_tensor, why_copied
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
-from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
@@ -72,19 +72,16 @@ class ArraySource(Source):
         # With "..." a single element is a view too, and not a number.
         part = self.held[items if any(item is Ellipsis for item in items) else (*items, ...)]
         wanted = part.dtype if dtype is None else dtype if isinstance(dtype, np.dtype) else asked_dtype(dtype)
-        if copy or wanted != part.dtype:
-            if copy is False:
-                raise CopyRequiredError(f"the array is {part.dtype}; another dtype takes a copy")
-            try:
-                with np.errstate(all="ignore"):
-                    made = part.astype(wanted)
-            except (TypeError, ValueError, OverflowError) as error:
-                raise BadRequestError(f"the array is {part.dtype}, not {wanted}: {error_text(error)}") from None
-            made.flags.writeable = writeable is not False
-            return made
-        view = part.view()
-        view.flags.writeable = view.flags.writeable and writeable is True
-        return view
+        if copy is False and wanted != part.dtype:
+            raise CopyRequiredError(f"the array is {part.dtype}; another dtype takes a copy")
+        try:
+            with np.errstate(all="ignore"):
+                made = np.asarray(part, wanted, copy=copy).view()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRequestError(f"the array is {part.dtype}, not {wanted}: {error_text(error)}") from None
+        is_new = copy is True or wanted != part.dtype
+        made.flags.writeable = writeable is not False if is_new else made.flags.writeable and writeable is True
+        return made
 
     def values(self) -> Any:
         """Return a tensor over the same memory, or a reader if torch cannot share it."""
@@ -194,14 +191,8 @@ class TensorSource(Source):
         return id(self.held)
 
     @property
-    def requires_grad(self) -> bool:
-        if is_of_torch(self.held) and is_plain_without_modes(self.held):
-            # As most are: to step out of modes takes three times as long.
-            return bool(self.held.requires_grad)
-        return self._asked_for_grad()
-
     @outside_modes
-    def _asked_for_grad(self) -> bool:
+    def requires_grad(self) -> bool:
         try:
             is_told = is_of_torch(self.held) or plain_part(self.held) is not None
             return bool((self.held if is_told else inspect(self.held)).requires_grad)
@@ -214,10 +205,8 @@ class TensorSource(Source):
         if index is not Ellipsis and inspect(self.held)._is_pending:
             raise NoDataError("the tensor is still written by a collective; wait for it first")
         with _in_a_sentence():
-            if shard == "full":
-                return plan(self.held, copy=copy, shard=shard)
             made = plan(self._at(index, shard)[0], copy=copy, shard=shard)
-            facts = shard_of(inspect(self.held)) if shard is not None and index is not Ellipsis else None
+            facts = shard_of(inspect(self.held)) if shard == "local" and index is not Ellipsis else None
             return made if facts is None else with_scope(made, facts)
 
     def to_numpy(
@@ -225,13 +214,9 @@ class TensorSource(Source):
     ) -> Any:
         """Return the values at `index`, which share memory if possible, as in `to_numpy`."""
         with _in_a_sentence():
-            if shard == "full":
-                taken_by(index, self._shape or ())
-                array = to_numpy(self.held, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
-                return array if index is Ellipsis else np.asarray(array[index])
-            part, turned = self._at(index, shard)
+            part, left = self._at(index, shard)
             array = to_numpy(part, copy=copy, writeable=writeable, dtype=dtype, shard=shard)
-            return array[turned] if turned else array
+            return array if left is Ellipsis else np.asarray(array[left])
 
     def values(self) -> Any:
         return self.held
@@ -243,42 +228,35 @@ class TensorSource(Source):
         return scan(self.held, in_depth=not self.is_part)
 
     @outside_modes
-    def _at(self, index: Any, shard: str | None = None) -> tuple[Any, tuple[slice, ...]]:
-        """Return a view of the elements at `index`, and the flips of its array."""
-        if index is Ellipsis:
-            return self.held, ()
+    def _at(self, index: Any, shard: str | None) -> tuple[Any, Any]:
+        """Return the tensor, or a view of some elements, and the index that is left for its array."""
         part, shape = self.held, self._shape or ()
-        if shard is not None:
+        if index is Ellipsis:
+            return part, ...
+        if shard == "local":
             info = as_local(inspect(part))
             while (info.kind is LOCAL or info.kind.step is Step.STAND_IN) and info.inner is not None:
                 part, info = info.kind.inner(part), info.inner
             shape = tuple(part.shape)
-        if self.several:
-            # The others are different in each.
-            shape = shape[:1]
-        taken = taken_by(index, shape)
+        # Several tensors have other sizes each.
+        taken = taken_by(index, shape[:1] if self.several else shape)
         if self.several and taken.shape:
             raise BadRequestError("the tensor holds several, and one is taken by its number")
-        # Torch has no negative steps.
-        ranges = iter(zip(taken.ranges, shape, strict=True))
-        upwards: list[Any] = []
-        turned: list[slice] = []
-        for item in taken.items:
-            wanted, size = next(ranges) if item is not None else (range(1), 1)
-            if isinstance(item, slice):
-                low = wanted if wanted.step > 0 else wanted[::-1]
-                upwards.append(slice(None) if len(low) == size else slice(low.start, low.stop, low.step))
-            else:
-                upwards.append(None if item is None else wanted.start)
-            if item is None or isinstance(item, slice):
-                turned.append(slice(None, None, None if wanted.step > 0 else -1))
-        while upwards and upwards[-1] == slice(None):
+        if shard == "full" or any(one.step < 0 for one in taken.ranges):
+            # The whole is gathered, and torch has no negative steps.
+            return part, index
+        items, ranges = list(taken.items), iter(taken.ranges)
+        for place, item in enumerate(items):
+            wanted = next(ranges) if item is not None else range(0)
+            if isinstance(item, slice) and item != slice(None):
+                items[place] = slice(wanted.start, wanted.stop, wanted.step)
+            elif item is not None and not isinstance(item, slice):
+                items[place] = wanted.start
+        while items and items[-1] == slice(None):
             # Sparse tensors take no slices.
-            upwards.pop()
-        if upwards:
-            whole = part if is_tensor(part) else stood_for(part)
-            part = whole.detach()[tuple(upwards)]
-        return part, tuple(turned) if any(one.step for one in turned) else ()
+            items.pop()
+        whole = part if is_tensor(part) else stood_for(part)
+        return (whole.detach()[tuple(items)] if items else part), ...
 
 
 @contextmanager

@@ -6,23 +6,21 @@ import base64
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib import request as web
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-import numpy as np
-
 from tensornp.errors import ChangedFileError, CheckpointError, MissingLibraryError, TensornpError
 from tensornp.models.files.address import HTTP, AbsentError, Address
-from tensornp.models.files.source_file import Array, ListedFile, Reader
+from tensornp.models.files.source_file import ListedFile, Reader
 
 TIMEOUT_S = 30.0
 """Seconds that a server may be silent."""
 BLOCK_NBYTES = 2**16
-_MAX_BLOCKS = 64
+_MAX_BLOCKS = 16
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _KEPT_AS_TYPED = "/%:@!$&'()*+,;=~-._?"
 _LOGIN = "write user:password@ before its host, or open it by a protocol of fsspec that knows your login, as hf:// does"
@@ -47,18 +45,16 @@ class RemoteFile(ListedFile):
     path: str
     address: Address
     version: Version
+    _blocks: dict[int, bytes] = field(default_factory=dict, compare=False, repr=False)
+    """The last blocks of headers and directories; values are never kept."""
 
     @classmethod
     def at(cls, address: Address, nbytes: int = BLOCK_NBYTES) -> RemoteFile:
         """Ask for the first `nbytes` of a file."""
         version, head = _fetch(address, 0, nbytes)
         file = cls(str(address), address, version)
-        for key in list(_blocks):
-            # Of a server that tells no version, they may be those of an earlier file.
-            if key[0].address == address:
-                _blocks.pop(key, None)
         if len(head) == min(version.nbytes, BLOCK_NBYTES):
-            _blocks[file, 0] = head
+            file._blocks[0] = head
         return file
 
     @property
@@ -68,11 +64,11 @@ class RemoteFile(ListedFile):
     @contextmanager
     def opened(self) -> Iterator[Reader]:
         """Read it for a while; ChangedFileError if it is another file, is gone, or nobody answers."""
-        yield _RemoteReader(self)
+        yield Reader(self.fetch)
 
     @contextmanager
     def scanned(self) -> Iterator[Reader]:
-        yield _BlockReader(self)
+        yield Reader(self._fetch_blocks)
 
     def fetch(self, offset: int, nbytes: int) -> bytes:
         if offset + nbytes > self.nbytes:
@@ -85,41 +81,22 @@ class RemoteFile(ListedFile):
             raise ChangedFileError(f"{self.path!r} changed since it was listed; open it again")
         return data
 
-
-_blocks: dict[tuple[RemoteFile, int], bytes] = {}
-"""The last blocks of headers and directories, of all files; values are never kept."""
-
-
-class _RemoteReader(Reader):
-    """Several threads may read it."""
-
-    def __init__(self, file: RemoteFile) -> None:
-        self._file = file
-
-    def read_into(self, target: Array, offset: int) -> None:
-        target[:] = np.frombuffer(self._file.fetch(offset, target.nbytes), np.uint8)
-
-
-class _BlockReader(_RemoteReader):
-    """It reads small neighbouring parts together."""
-
-    def read_into(self, target: Array, offset: int) -> None:
-        nbytes = target.nbytes
-        if not 0 < nbytes < BLOCK_NBYTES or offset + nbytes > self._file.nbytes:
-            super().read_into(target, offset)
-            return
+    def _fetch_blocks(self, offset: int, nbytes: int) -> bytes:
+        """Return small neighbouring parts from blocks, which are kept."""
+        if not 0 < nbytes < BLOCK_NBYTES or offset + nbytes > self.nbytes:
+            return self.fetch(offset, nbytes)
         first, last = offset // BLOCK_NBYTES, (offset + nbytes - 1) // BLOCK_NBYTES
         found = b"".join(map(self._block, range(first, last + 1)))
-        target[:] = np.frombuffer(found, np.uint8, nbytes, offset - first * BLOCK_NBYTES)
+        return found[offset - first * BLOCK_NBYTES :][:nbytes]
 
     def _block(self, number: int) -> bytes:
-        data = _blocks.get((self._file, number))
+        data = self._blocks.get(number)
         if data is None:
             start = number * BLOCK_NBYTES
-            data = self._file.fetch(start, min(BLOCK_NBYTES, self._file.nbytes - start))
-            _blocks[self._file, number] = data
-            for old in list(_blocks)[:-_MAX_BLOCKS]:
-                _blocks.pop(old, None)
+            data = self.fetch(start, min(BLOCK_NBYTES, self.nbytes - start))
+            self._blocks[number] = data
+            for old in list(self._blocks)[:-_MAX_BLOCKS]:
+                self._blocks.pop(old, None)
         return data
 
 

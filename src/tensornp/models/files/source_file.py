@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from threading import RLock
-from typing import Any, BinaryIO, NamedTuple
+from io import FileIO
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,16 +30,17 @@ class Extent(NamedTuple):
 
 
 class Reader:
-    """An open file that is read at positions."""
+    """An open file that is read at positions, by a function that returns bytes of it."""
+
+    def __init__(self, bring: Callable[[int, int], bytes]) -> None:
+        self._bring = bring
 
     def read_into(self, target: Array, offset: int) -> None:
         """Fill a contiguous array of bytes from `offset` on."""
-        raise NotImplementedError
+        target[:] = np.frombuffer(self._bring(offset, target.nbytes), np.uint8)
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        made = np.empty(nbytes, np.uint8)
-        self.read_into(made, offset)
-        return made.tobytes()
+        return self._bring(offset, nbytes)
 
 
 class ListedFile:
@@ -102,21 +104,21 @@ class SourceFile(ListedFile):
         except OSError as error:
             raise ChangedFileError(f"{self.path!r} cannot be opened any more: {reason_of(error)}") from None
         with file:
-            there = OpenFile(self, file.fileno())
+            there = OpenFile(self, file)
             there.check()
             yield there
             there.check()
 
 
 class OpenFile(Reader):
-    """An open file; several threads may read it."""
+    """An open file of this machine; several threads may read it."""
 
-    def __init__(self, source: SourceFile, descriptor: int) -> None:
-        self._source, self._descriptor = source, descriptor
-        self._lock = RLock()
+    def __init__(self, source: SourceFile, file: FileIO) -> None:
+        self._source, self._file = source, file
+        self._lock = Lock()
 
     def check(self) -> None:
-        now, listed = _mark_of(os.fstat(self._descriptor)), self._source.mark
+        now, listed = _mark_of(os.fstat(self._file.fileno())), self._source.mark
         if now != listed:
             said = f"shrank from {listed[1]:,} to {now[1]:,} bytes" if now[1] < listed[1] else "changed"
             raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
@@ -134,24 +136,27 @@ class OpenFile(Reader):
                 raise CheckpointError(f"{self._source.path!r} ends before byte {offset + len(view):,}")
             done += count
 
+    def read(self, offset: int, nbytes: int) -> bytes:
+        made = np.empty(nbytes, np.uint8)
+        self.read_into(made, offset)
+        return made.tobytes()
+
     def _read_some(self, view: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
-            return os.preadv(self._descriptor, [view], offset)
+            return os.preadv(self._file.fileno(), [view], offset)
         # Windows has no read by position.
         with self._lock:
-            os.lseek(self._descriptor, offset, os.SEEK_SET)
-            data = os.read(self._descriptor, len(view))
-        view[: len(data)] = data
-        return len(data)
+            self._file.seek(offset)
+            return self._file.readinto(view) or 0
 
 
 def _mark_of(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _open(path: str) -> BinaryIO:
+def _open(path: str) -> FileIO:
     """Open a file; a pipe in its place does not block."""
-    return open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    return FileIO(path, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
 
 
 def reason_of(error: Exception) -> str:

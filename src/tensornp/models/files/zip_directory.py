@@ -5,26 +5,38 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
+import zlib
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tensornp.errors import CheckpointError, TensornpError
-from tensornp.models.files.source_file import Reader, overlapping
+from tensornp.errors import CheckpointError, TensornpError, TooLargeError
+from tensornp.models.files.source_file import Extent, ListedFile, Reader, overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-_MAX_RATIO = 1032
-"""How many bytes deflate makes of one, at most."""
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    ValueError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    zlib.error,
+    struct.error,
+)
+"""Errors of `zipfile` for a damaged file."""
 
 
 class Record(NamedTuple):
-    """The bytes of a member, and why they are not read; only a deflated one has `packed_nbytes`."""
+    """The bytes of a member, and why they are not read; only a compressed one has `packed_nbytes`."""
 
     offset: int
     nbytes: int
     problem: str = ""
     packed_nbytes: int | None = None
-    checksum: int = 0
 
 
 class ByteRange(io.RawIOBase):
@@ -60,23 +72,30 @@ class ByteRange(io.RawIOBase):
         return data
 
 
-def records_of(source: ByteRange) -> dict[str, Record]:
-    """Return the members of a zip; CheckpointError if its directory is damaged."""
+@contextmanager
+def zip_errors(said: str) -> Iterator[None]:
+    """Convert errors of `zipfile` for damaged files to one sentence."""
     try:
-        with zipfile.ZipFile(source) as archive:
-            members = archive.infolist()
+        yield
     except TensornpError:
         raise
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, struct.error) as error:
+    except _DAMAGED as error:
         if isinstance(error.__context__, TensornpError):
             # The error of a changed file is an OSError as well.
             raise error.__context__ from None
-        why = "the list of its members, at its end, is damaged or cut off"
-        raise CheckpointError(f"{source.said} is not a valid zip file; {why}") from None
+        raise CheckpointError(said) from None
+
+
+def records_of(source: ByteRange) -> dict[str, Record]:
+    """Return the members of a zip; CheckpointError if its directory is damaged."""
+    why = "the list of its members, at its end, is damaged or cut off"
+    with zip_errors(f"{source.said} is not a valid zip file; {why}"), zipfile.ZipFile(source) as archive:
+        members = archive.infolist()
     times = Counter(one.filename for one in members)
     records: dict[str, Record] = {}
     for one in members:
-        problem = "is there more than once" if times[one.filename] > 1 else _problem(one)
+        problem = "is there more than once" if times[one.filename] > 1 else ""
+        problem = "is encrypted" if one.flag_bits & 1 else problem
         records[one.filename] = Record(0, one.file_size, problem) if problem else _record(source, one)
     spans = {name: (one.offset, one.packed_nbytes or one.nbytes) for name, one in records.items() if not one.problem}
     for name in overlapping(spans):
@@ -91,18 +110,45 @@ def _record(source: ByteRange, one: zipfile.ZipInfo) -> Record:
         signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(header)
         first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
         if signature == ZIP_MAGIC and first + one.compress_size <= source.nbytes:
-            packed = one.compress_size if one.compress_type == zipfile.ZIP_DEFLATED else None
-            return Record(first, one.file_size, packed_nbytes=packed, checksum=one.CRC)
+            is_packed = one.compress_type != zipfile.ZIP_STORED
+            has_two_sizes = one.file_size != one.compress_size and not is_packed
+            packed = one.compress_size if is_packed else None
+            return Record(first, one.file_size, "has two sizes" * has_two_sizes, packed)
     return Record(0, one.file_size, "lies outside of the file")
 
 
-def _problem(one: zipfile.ZipInfo) -> str:
-    """Return why a member is not read, as its entry in the directory tells."""
-    if one.flag_bits & 1:
-        return "is encrypted"
-    if one.compress_type == zipfile.ZIP_DEFLATED:
-        is_bomb = one.file_size > _MAX_RATIO * one.compress_size
-        return f"would become {one.file_size:,} bytes of {one.compress_size:,}, which cannot be" if is_bomb else ""
-    if one.compress_type != zipfile.ZIP_STORED:
-        return f"is compressed by method {one.compress_type}, which is not read"
-    return "" if one.file_size == one.compress_size else "has two sizes"
+@dataclass(frozen=True, slots=True)
+class PackedMember(ListedFile):
+    """A compressed member of a zip, which is inflated as a whole when it is opened."""
+
+    path: str
+    archive: ListedFile
+    name: str
+    record: Record
+    is_packed = True
+
+    @property
+    def nbytes(self) -> int:
+        return self.record.nbytes
+
+    def extent(self, offset: int, nbytes: int) -> Extent:
+        return Extent(self.path, self.record.offset, self.record.packed_nbytes or 0)
+
+    @contextmanager
+    def opened(self) -> Iterator[Reader]:
+        """Inflate it; CheckpointError if its bytes are damaged."""
+        from tensornp.core.convert.budget import Budget
+
+        Budget(None, "unpack the file first").take(self.nbytes)
+        damaged = f"{self.path!r} has damaged compressed bytes, which end early or do not have their checksum"
+        try:
+            with self.archive.opened() as there:
+                source = ByteRange(there, 0, self.archive.nbytes, repr(self.path))
+                with zip_errors(damaged), zipfile.ZipFile(source) as archive:
+                    data = archive.read(self.name)
+        except MemoryError:
+            said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
+            raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
+        if len(data) != self.nbytes:
+            raise CheckpointError(damaged)
+        yield Reader(lambda offset, nbytes: data[offset : offset + nbytes])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,8 +14,7 @@ import numpy as np
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.in_file import FileSource
-from tensornp.models.entries.source import ReadPlan, StoredSource
+from tensornp.models.entries.in_file import FileSource, ReadPlan, StoredSource
 from tensornp.models.entries.take import Array, Ranges, Shape, as_slice, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile
 from tensornp.models.files.zip_directory import ByteRange
@@ -41,12 +40,12 @@ class StoredChunk(NamedTuple):
     def source(self, dtype: str) -> FileSource:
         """Return its elements; CheckpointError if the item does not fit its shape."""
         with opened_item(self.file, self.offset, self.nbytes) as item:
-            found, storages, is_swapped, _ = torch_zip_of(item)
+            found, storages, _ = torch_zip_of(item)
         tensor: Any = found.root
         record = storages.get(tensor.storage.key) if type(tensor) is PickledTensor and tensor.storage else None
         problem = why_unread(tensor, record) if record is not None else "it is not a tensor of torch.save"
-        if not problem and (is_swapped or tensor.quantizer is not None):
-            problem = "it is big-endian or quantized, which no chunk is"
+        if not problem and tensor.quantizer is not None:
+            problem = "it is quantized, which no chunk is"
         if not problem and (tensor.dtype, tensor.shape) != (dtype, self.sizes):
             problem = f"it is {tensor.dtype} of shape {tensor.shape}, and {dtype} of shape {self.sizes} is listed"
         if problem or record is None:
@@ -85,16 +84,10 @@ class ChunkSource(StoredSource):
         plans = [self._source(n).plan(tuple(map(as_slice, own))) for n, _, own in self._met(taken.ranges)]
         return ReadPlan(sum(one.nbytes_read for one in plans), sum(one.num_reads for one in plans), taken.shape)
 
-    def reading(self) -> AbstractContextManager[None]:
-        """Open nothing: there may be more files than can be open."""
-        return nullcontext()
-
-    def elements(self, opened: None, ranges: Ranges) -> Array:
+    def elements(self, ranges: Ranges) -> Array:
         made = np.empty(tuple(map(len, ranges)), stored_dtype(self.dtype))
         for number, wanted, own in self._met(ranges):
-            source = self._source(number)
-            with source.reading() as there:
-                made[wanted] = source.elements(there, own)
+            made[wanted] = self._source(number).elements(own)
         return made
 
     def _source(self, number: int) -> FileSource:

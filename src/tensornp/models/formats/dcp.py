@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
-from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import CheckpointError, TensornpError
 from tensornp.models.entries.entry import NotListed, WeightEntry
 from tensornp.models.entries.in_file import why_no_array
@@ -23,26 +19,28 @@ from tensornp.models.entries.take import Shape
 from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.chunks import ChunkSource, StoredChunk, opened_item, why_not_whole
-from tensornp.models.formats.contents import Contents, problems_of
+from tensornp.models.formats.contents import Beside, Contents, problems_of
 from tensornp.models.formats.table import METADATA, listed
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
-from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, SavedOptimizer, optimizers_in
-from tensornp.models.pickles.leaves import MAX_ENTRIES, NotBuilt, arrays_left_out, is_array, shown_key, words_of
-from tensornp.models.pickles.reader import Opaque, PickledSet
-from tensornp.models.pickles.torch_pickle import class_of, is_size, read_torch_pickle, sizes_of, torch_name
+from tensornp.models.optimizers import GROUPS, SavedOptimizer, optimizers_in
+from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, names_of, shown_key
+from tensornp.models.pickles.reader import Opaque
+from tensornp.models.pickles.torch_pickle import (
+    PickledTensor,
+    class_of,
+    is_size,
+    read_torch_pickle,
+    sizes_of,
+    torch_name,
+)
 from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 _MAX_NBYTES = 2**28
 """Bytes of `.metadata`: a model of 1,000 ranks and its optimizer have 1.2 million chunks."""
 _MAX_CHUNKS = 2**16
-_MAX_GROUPS = 10_000
-"""Groups of optimizers whose parameters are read."""
-_MAX_LOOKED_INTO = 100
-"""Values that are read when a checkpoint is opened; others are read on request."""
-_MAX_DEPTH = 20
-_MAX_PARTS = 100_000
-"""Parts of a value that are shown; a pickle can repeat its parts."""
+_MAX_VALUES = 20_000
+"""Values next to the tensors that are read, each from an item of its own."""
 _A_TENSOR = object()
 _TENSOR, _BYTES = "TensorStorageMetadata", "BytesStorageMetadata"
 _KNOWN = re.compile(
@@ -67,24 +65,47 @@ def open_dcp(folder: Place) -> Contents:
     wanted = tuple(str(one.wanted) for one in problems if isinstance(one, WantedImport))
     items = _Items(folder, told.get("storage_data"))
     entries: list[WeightEntry] = []
-    stored: dict[str, ByteValue] = {}
+    stored: dict[str, tuple[ListedFile, int, int] | str] = {}
     for key, one in islice(every.items(), MAX_ENTRIES):
         name = shown_key(key)
         if class_of(one)[1] == _TENSOR:
             entries.append(_tensor(items, name, key, _fields(one, _TENSOR))._with_(wanted_imports=wanted))
         elif class_of(one)[1] == _BYTES:
-            place = items.place(key, None)
-            stored[name] = ByteValue(None, 0, 0, place) if isinstance(place, str) else ByteValue(*place)
+            stored[name] = items.place(key, None)
         else:
             problems.append(NotListed(f"{shown_name(name)} is neither a tensor nor bytes, and is not listed"))
-    if len(every) > MAX_ENTRIES:
-        problems.append(NotListed(f"it has more than {MAX_ENTRIES:,} values, and the others are not listed"))
-    about = {"version": told.get("version"), **_fields(told.get("storage_meta"), "StorageMeta")}
-    said = {key: about[key] for key in ("version", "save_id") if about.get(key) and is_plain_value(about[key])}
-    values = ByteValues(said, stored)
-    optimizers, entries = _optimizers_of(told.get("planner_data"), entries, values)
-    problems += values.problems({one.problem for one in entries})
-    return Contents(entries, values, [*problems, *problems_of(entries)], optimizers)
+    if len(every) > MAX_ENTRIES or len(stored) > _MAX_VALUES:
+        limits = f"{MAX_ENTRIES:,} tensors, or {_MAX_VALUES:,} other values"
+        problems.append(NotListed(f"it has more than {limits}, and the others are not listed"))
+    known = {one.problem for one in entries}
+    roots, values, more = _read(dict(islice(stored.items(), _MAX_VALUES)), known)
+    optimizers, entries = _optimizers_of(told.get("planner_data"), entries, roots)
+    return Contents(entries, values, [*problems, *more, *problems_of(entries)], optimizers)
+
+
+def _read(
+    stored: dict[str, tuple[ListedFile, int, int] | str], known: set[str]
+) -> tuple[dict[str, Any], Beside, list[str]]:
+    """Return the values by name, the leaves in them, and the problems that are not `known`."""
+    roots: dict[str, Any] = {}
+    values, problems = Beside(), list[str]()
+    for name, place in stored.items():
+        try:
+            if isinstance(place, str):
+                raise CheckpointError(place)
+            with opened_item(*place) as item:
+                found = torch_zip_of(item).found
+        except TensornpError as error:
+            problems += [NotListed(f"{shown_name(name)} is not read: {error}")] if str(error) not in known else []
+            roots[name] = values[name] = NotBuilt("not read")
+            continue
+        roots[name], leaves = found.root, Leaves(found.root)
+        for path, value in leaves:
+            is_tensor = type(value) is PickledTensor
+            said = NotBuilt(f"{value.dtype} tensor of shape {value.shape}") if is_tensor else value
+            values[".".join(filter(None, [name, names_of(path)[0]]))] = said
+        problems += [*wanted_of(found, shown_name(name)), *map(NotListed, leaves.problems(shown_name(name)))]
+    return roots, values, problems
 
 
 def _fields(value: Any, record: str) -> dict[Any, Any]:
@@ -165,7 +186,7 @@ def _dtype(properties: Any) -> str:
 
 
 def _optimizers_of(
-    planned: Any, entries: list[WeightEntry], values: ByteValues
+    planned: Any, entries: list[WeightEntry], values: dict[str, Any]
 ) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
     """Return the optimizers and the weights; `planned` are the keys that torch joined to names."""
     named = {one.name: one for one in entries}
@@ -179,94 +200,11 @@ def _optimizers_of(
             paths[name] = path
     # In the order of what was saved; with several ranks, the first may have written the last value.
     every = {name: paths.get(name, (name,)) for name in (*paths, *named, *values)}
-    # Before torch 2.4, the groups of an optimizer were one value.
-    of_groups = (name for name in values if every[name][-1] in (GROUPS, PARAMS, NAMES))
-    read = {name: values[name] for name in islice(of_groups, 2 * _MAX_GROUPS)}
     root: dict[Any, Any] = {}
     for name, (*above, last) in every.items():
         place: Any = root
         for key in above:
             place = place.setdefault(key, {}) if type(place) is dict else None
         if type(place) is dict:
-            place.setdefault(last, _A_TENSOR if name in named else read.get(name))
+            place.setdefault(last, _A_TENSOR if name in named else values.get(name))
     return optimizers_in(root, (every[one.name] for one in entries), entries)
-
-
-@dataclass(slots=True)
-class ByteValue:
-    """A value in a file; `look` notes its imports as `wanted` and the number of its NumPy arrays."""
-
-    file: ListedFile | None
-    offset: int
-    nbytes: int
-    problem: str = ""
-    wanted: tuple[WantedImport, ...] = ()
-    num_arrays: int = 0
-    _left: int = _MAX_PARTS
-
-    def look(self) -> Any:
-        """Return the value, with a `NotBuilt` for each part that is not plain, or why it is not read."""
-        if self.problem or self.file is None:
-            return f"not read: {self.problem}"
-        try:
-            with opened_item(self.file, self.offset, self.nbytes) as item:
-                found = torch_zip_of(item).found
-        except TensornpError as error:
-            return f"not read: {error}"
-        self.wanted = tuple(wanted_of(found))
-        return self._shown(found.root)
-
-    def _shown(self, value: Any, depth: int = 0) -> Any:
-        self._left -= 1
-        if self._left < 0 or depth > _MAX_DEPTH:
-            return NotBuilt("…")
-        if is_plain_value(value):
-            return value
-        self.num_arrays += is_array(value)
-        if words := words_of(value):
-            return NotBuilt(words)
-        if type(value) is dict:
-            pairs = ((key if is_plain_value(key) else shown_key(key), one) for key, one in value.items())
-            return {key: self._shown(one, depth + 1) for key, one in pairs}
-        if type(value) in (list, tuple, PickledSet):
-            parts = [self._shown(one, depth + 1) for one in value]
-            return tuple(parts) if type(value) is tuple else parts
-        inside = (value.args, value.items, value.appended, value.state) if type(value) is Opaque else ()
-        name = legible(".".join(filter(None, class_of(value)))) or "an object"
-        return NotBuilt(name, tuple(self._shown(one, depth + 1) for one in inside if one))
-
-
-class ByteValues(Mapping[str, Any]):
-    """A mapping from name to value that reads each value once, on request; some are known already."""
-
-    def __init__(self, known: Mapping[str, Any], stored: Mapping[str, ByteValue]) -> None:
-        self._stored = stored
-        self._known = {name: value for name, value in known.items() if name not in stored}
-        self._names = dict.fromkeys([*known, *stored])
-
-    def __getitem__(self, name: str) -> Any:
-        if name in self._stored and name not in self._known:
-            self._known[name] = self._stored[name].look()
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    def beside(self) -> dict[str, Any]:
-        """Return the values next to the weights, without those that describe the checkpoint."""
-        return {name: self[name] for name in self._stored}
-
-    def problems(self, known: Collection[str]) -> Iterator[str]:
-        """Look into the first values, and yield their problems that are not `known`."""
-        for name in islice(self._stored, _MAX_LOOKED_INTO):
-            self[name]
-            value, shown = self._stored[name], shown_name(name)
-            for one in value.wanted:
-                yield WantedImport.of(one.wanted, is_called=one.is_called, who=shown)
-            if value.num_arrays:
-                yield NotListed(arrays_left_out(value.num_arrays, shown))
-            if value.problem and value.problem not in known:
-                yield f"{shown} is not read: {value.problem}"

@@ -8,10 +8,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -19,12 +16,11 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import contiguous, unless_in_order
-from tensornp.errors import CheckpointError, TooLargeError
+from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.take import Array
-from tensornp.models.files.source_file import Extent, ListedFile, Reader
-from tensornp.models.files.zip_directory import ByteRange, Record, records_of
+from tensornp.models.files.source_file import ListedFile
+from tensornp.models.files.zip_directory import ByteRange, PackedMember, Record, records_of, zip_errors
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
@@ -53,23 +49,25 @@ def read_npy(file: ListedFile) -> Contents:
 def read_zip(file: ListedFile) -> Contents:
     """Return the weights in a zip of `numpy.savez` or `torch.save`."""
     with file.scanned() as there:
-        members = records_of(ByteRange(there, 0, file.nbytes, repr(file.path)))
+        source = ByteRange(there, 0, file.nbytes, repr(file.path))
+        members = records_of(source)
         is_of_torch = any(name.lower().rpartition("/")[2] == "data.pkl" for name in members)
         if not is_of_torch and (not members or any(name.endswith(SUFFIX) for name in members)):
-            return _read_npz(file, there, members)
+            return _read_npz(file, source, members)
     from tensornp.models.formats.torch_save import read_zip
 
     return read_zip(file, members)
 
 
-def _read_npz(file: ListedFile, there: Reader, members: dict[str, Record]) -> Contents:
+def _read_npz(file: ListedFile, source: ByteRange, members: dict[str, Record]) -> Contents:
     """Return the arrays in a zip; a malformed one has a problem, and hides no other."""
     entries: list[WeightEntry] = []
     problems: list[str] = []
+    archive = zipfile.ZipFile(source)
     for member, record in members.items():
         stem = member.removesuffix(SUFFIX)
         # NumPy takes a member of just that name first.
-        entry = _member(file, there, stem if stem not in members else member, record)
+        entry = _member(file, archive, member, stem if stem not in members else member, record)
         # NumPy also makes an array of a member of any other name that begins as one.
         if member.endswith(SUFFIX) or not (record.problem or entry.problem == _NO_NPY):
             entries.append(entry)
@@ -78,17 +76,17 @@ def _read_npz(file: ListedFile, there: Reader, members: dict[str, Record]) -> Co
     return Contents(entries, {}, problems)
 
 
-def _member(file: ListedFile, there: Reader, name: str, record: Record) -> WeightEntry:
+def _member(file: ListedFile, archive: zipfile.ZipFile, member: str, name: str, record: Record) -> WeightEntry:
     code = f"numpy.load({file.path!r})[{name!r}]"
-    if record.problem:
-        return nothing(name, "array", code, f"its member {record.problem}", file.path)
     try:
+        if record.problem:
+            raise CheckpointError(f"its member {record.problem}")
+        with zip_errors("its member has damaged bytes"), archive.open(member) as stream:
+            begins = stream.read(_MAX_HEADER_NBYTES)
         if record.packed_nbytes is None:
-            begins = there.read(record.offset, min(record.nbytes, _MAX_HEADER_NBYTES))
             return _weight(begins, record.offset, record.nbytes, name, code, file)[0]
-        packed, ratio = Deflated(file.path, file, record), record.nbytes / max(record.packed_nbytes, 1)
-        note = f"compressed {ratio:.3g} times"
-        return _weight(packed.beginning(there), 0, record.nbytes, name, code, packed, note)[0]
+        note = f"compressed {record.nbytes / max(record.packed_nbytes, 1):.3g} times"
+        return _weight(begins, 0, record.nbytes, name, code, PackedMember(file.path, file, member, record), note)[0]
     except CheckpointError as error:
         return nothing(name, "array", code, str(error), file.path)
 
@@ -140,58 +138,3 @@ def _dtype_of(dtype: np.dtype[Any]) -> tuple[str, str]:
         return dtype.name, ""
     name = "structured" if dtype.fields is not None else dtype.str if dtype.kind in "SUMmV" else dtype.name
     return name, f"its elements are {_KINDS.get(dtype.kind, f'of {dtype.name}, which not every machine has')}"
-
-
-@dataclass(frozen=True, slots=True)
-class Deflated(ListedFile):
-    """A compressed member of a zip, which is inflated as a whole."""
-
-    path: str
-    file: ListedFile
-    record: Record
-    is_packed = True
-
-    @property
-    def nbytes(self) -> int:
-        return self.record.nbytes
-
-    def extent(self, offset: int, nbytes: int) -> Extent:
-        return Extent(self.path, self.record.offset, self.record.packed_nbytes or 0)
-
-    def beginning(self, there: Reader) -> bytes:
-        """Return the first bytes, which may have the header of an array."""
-        try:
-            packed = there.read(self.record.offset, min(self.record.packed_nbytes or 0, 2 * _MAX_HEADER_NBYTES))
-            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, _MAX_HEADER_NBYTES)
-        except zlib.error:
-            raise self._damaged() from None
-
-    @contextmanager
-    def opened(self) -> Iterator[Reader]:
-        """Inflate it; CheckpointError if its bytes are damaged."""
-        from tensornp.core.convert.budget import Budget
-
-        Budget(None, "unpack the file first").take(self.nbytes)
-        try:
-            packed = self.file.read(self.record.offset, self.record.packed_nbytes or 0)
-            data = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, self.nbytes + 1)
-        except zlib.error:
-            raise self._damaged() from None
-        except MemoryError:
-            said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
-            raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
-        if len(data) != self.nbytes or zlib.crc32(data) != self.record.checksum:
-            raise self._damaged()
-        yield _Inflated(data)
-
-    def _damaged(self) -> CheckpointError:
-        said = "damaged compressed bytes, which end early or do not have their checksum"
-        return CheckpointError(f"{self.path!r} has {said}")
-
-
-class _Inflated(Reader):
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def read_into(self, target: Array, offset: int) -> None:
-        target[:] = np.frombuffer(self._data, np.uint8, target.nbytes, offset)

@@ -22,7 +22,6 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
 MAX_HEADER_NBYTES = 100_000_000
 """The largest header that the library takes."""
-_SHARDING_INFO = "DCP_SHARDING_INFO"
 _MAX_SIZE = 2**64 - 1
 _FACTS = {"dtype", "shape", "data_offsets"}
 DTYPES: dict[str, tuple[str, int]] = {
@@ -59,7 +58,6 @@ def _contents(file: ListedFile) -> Contents:
     metadata = told.pop("__metadata__", None) or {}
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError("__metadata__ is not a mapping from text to text")
-    begins = _saved_offsets(metadata)
     entries: list[WeightEntry] = []
     first, end = 8 + length, 0
     for start, stop, name, dtype, shape in sorted(_checked(name, facts) for name, facts in told.items()):
@@ -69,23 +67,13 @@ def _contents(file: ListedFile) -> Contents:
         end = stop
         own, own_shape, problem = _dtype_of(name, dtype, shape, stop - start)
         code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({name!r})"
-        note = f"a chunk of a tensor, from {begins[name]} on" if any(begins.get(name, ())) else ""
         source = FileSource(own_shape, own, file, first + start)
-        entries.append(weight_in(source, name, code, nbytes=stop - start, note=note, problem=problem))
+        entries.append(weight_in(source, name, code, nbytes=stop - start, problem=problem))
     if first + end != file.nbytes:
         left = f"{counted(file.nbytes - first - end, 'byte')} at its end can belong to no tensor"
         few = f"it needs {first + end:,} bytes, and has {file.nbytes:,}"
         raise CheckpointError(few if first + end > file.nbytes else left)
     return Contents(entries, metadata, [])
-
-
-def _saved_offsets(metadata: dict[str, str]) -> dict[str, Shape]:
-    """Return the first index of each chunk that a rank wrote for torch.distributed.checkpoint."""
-    try:
-        told = json.loads(metadata.get(_SHARDING_INFO, "{}"))
-        return {name: tuple(map(int, one["saved_offsets"])) for name, one in told.items()}
-    except (ValueError, RecursionError, AttributeError, TypeError, LookupError):
-        return {}
 
 
 def _parsed(text: bytes) -> dict[str, Any]:

@@ -5,6 +5,7 @@ A pickle is read and not run, and no value of a tensor is read.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -13,8 +14,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
-from tensornp.models.entries.in_file import FileSource, inner_text, weight_in
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
+from tensornp.models.entries.in_file import FileSource, inner_text, nbytes_of, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
@@ -34,11 +35,10 @@ _PIECE_NBYTES = 2**18
 
 
 class TorchZip(NamedTuple):
-    """The pickle and the storages of a zip; elements in the other byte order are `is_swapped`."""
+    """The pickle and the storages of a zip."""
 
     found: Pickled
     storages: dict[str, Record]
-    is_swapped: bool
     has_constants: bool
 
 
@@ -62,9 +62,9 @@ def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) ->
         told = source.part(order.offset, min(order.nbytes, 8)) if not order.problem else b""
     there = f"{prefix}data/"
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
-    if told not in (b"big", b"little"):
-        storages = {key: one._replace(problem="has its bytes in an unknown order") for key, one in storages.items()}
-    return TorchZip(found, storages, told == b"big", f"{prefix}constants/0" in records)
+    if told != b"little":
+        storages = {key: one._replace(problem="is not little-endian") for key, one in storages.items()}
+    return TorchZip(found, storages, f"{prefix}constants/0" in records)
 
 
 def why_unread(tensor: PickledTensor, record: Record | None) -> str:
@@ -84,7 +84,7 @@ def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
     with file.scanned() as there:
         archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
-    contents = _listed(file, archive.found, archive.storages, is_swapped=archive.is_swapped)
+    contents = _listed(file, archive.found, archive.storages)
     if archive.has_constants:
         contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
     return contents
@@ -139,7 +139,7 @@ def _pickle_at(there: Reader, at: int, file: ListedFile) -> Pickled:
     return read_torch_pickle(there.read(at, most), repr(file.path))
 
 
-def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is_swapped: bool = False) -> Contents:
+def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Contents:
     """Return the entries of a pickle, its plain values, and the problems with its imports."""
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
@@ -151,7 +151,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record], *, is
         zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
     )
     entries: list[WeightEntry] = []
-    in_file = _Storages(file, storages, is_swapped, wanted)
+    in_file = _Storages(file, storages, wanted)
     names = unique_names([name or "tensor" for _, name, _, _ in tensors])
     for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
         code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
@@ -168,41 +168,40 @@ class _Storages(NamedTuple):
 
     file: ListedFile
     records: dict[str, Record]
-    is_swapped: bool
     wanted: tuple[str, ...]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
         laid = partial(self._laid, name, code)
-        if not tensor.dtype:
-            made = nothing(name, "", code, tensor.problem, self.file.path)
-        elif tensor.storage is None:
-            made = self._wrapper(name, tensor, code)
-        elif tensor.quantizer is not None and tensor.is_sound:
-            made = quantized(laid(tensor), tensor.quantizer, laid)
-        else:
-            made = laid(tensor)
-        return made._with_(kind="parameter" if tensor.is_parameter else "tensor", wanted_imports=self.wanted)
+        if tensor.storage is None:
+            return self._wrapper(name, tensor, code)
+        if tensor.quantizer is not None and tensor.is_sound:
+            return quantized(laid(tensor), tensor.quantizer, laid)
+        return laid(tensor)
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
         problem = why_unread(tensor, record)
-        if self.is_swapped and tensor.dtype == "complex32":
-            problem = problem or "its halves are in another byte order, which is not read"
         itemsize = stored_dtype(tensor.dtype).itemsize
         source = FileSource(
             tensor.shape, tensor.dtype, self.file,
             (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None, self.is_swapped,
+            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None,
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
-        made = weight_in(source, name, code, problem=problem, nbytes=None if tensor.is_sound else 0)
-        if not problem and tensor.storage_nbytes > made.nbytes:
-            made = noted(made, part_of_storage(made.numel, tensor.storage_nbytes, itemsize, "on disk"))
-        made = noted(made, "other byte order") if self.is_swapped and not problem else made
-        return noted(made, tensor.class_name) if tensor.class_name else made
+        nbytes = nbytes_of(source) if tensor.is_sound else 0
+        notes = [tensor.class_name]
+        if not problem and tensor.storage_nbytes > nbytes:
+            notes.append(part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk"))
+        return weight_in(
+            source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
+            note=", ".join(filter(None, notes)), problem=problem, wanted_imports=self.wanted,
+        )  # fmt: skip
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
+        kind = "parameter" if tensor.is_parameter else "tensor"
+        if not tensor.dtype:
+            return nothing(name, kind, code, tensor.problem, self.file.path)._with_(wanted_imports=self.wanted)
         parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
         # Two attributes can be one tensor.
         nbytes = sum({part.extents: part.nbytes for part in parts}.values())
@@ -210,4 +209,7 @@ class _Storages(NamedTuple):
         note = inner_text(tensor.class_name, inner) if tensor.class_name != DTENSOR else DTENSOR
         path = self.file.path
         source = NoSource(path, identity=(path, id(tensor)), consists_of=tuple(parts))
-        return WeightEntry(name, "tensor", tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem)
+        return WeightEntry(
+            name, kind, tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem,
+            wanted_imports=self.wanted,
+        )  # fmt: skip

@@ -21,13 +21,12 @@ from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
-from tensornp.models.quantization.layouts import GPTQ_CONFIG, may_have_meaning, with_meaning
+from tensornp.models.quantization.layouts import may_have_meaning, with_meaning
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
 OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
 CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
-_OF_GPTQ = f"{GPTQ_CONFIG}.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_PARTS = 100_000
 _PART = re.compile(
@@ -39,7 +38,7 @@ _INDEX = re.compile(r".*\.index(\.\w+)?\.json")
 
 
 def open_file(path: Place) -> Contents:
-    """Return the contents of a file, with the configuration beside it.
+    """Return the contents of a file, with the configuration next to it.
 
     At an address, the configuration is asked for only if it may say more about the weights.
     """
@@ -136,12 +135,10 @@ def _missing(names: list[str]) -> list[str]:
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations in a folder by name, and the problems; AutoGPTQ's own is a fallback."""
+    """Return the configurations in a folder by name, and the problems."""
     found: dict[str, Any] = {}
     problems: list[str] = []
-    for name in (CONFIG, _OF_GPTQ, ADAPTER_CONFIG):
-        if name == _OF_GPTQ and "quantization_config" in found.get("config", {}):
-            continue
+    for name in (CONFIG, ADAPTER_CONFIG):
         path = folder / name
         try:
             found[name.removesuffix(".json")] = json_in(path)

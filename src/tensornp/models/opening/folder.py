@@ -155,8 +155,7 @@ def _joined(found: dict[str, Contents]) -> Contents:
             prefix = at.replace("/", ".")
             for one in component.entries:
                 tied = tuple(prefix + other for other in one.tied_to)
-                related = tuple(other._replace(name=prefix + other.name) for other in one.related)
-                entries.append(one._with_(name=prefix + one.name, tied_to=tied, related=related))
+                entries.append(one._with_(name=prefix + one.name, tied_to=tied))
             metadata = with_more(metadata, component.metadata, prefix)
             problems += [problem_of_part(prefix.rstrip("."), problem) for problem in component.problems]
     return Contents(entries, metadata, problems, whole.optimizers)

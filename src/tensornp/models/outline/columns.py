@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _DIGITS = re.compile(r"(\d+)")
 _MAX_NOTE = 400
-_MAX_RELATED = 3
 _Some = TypeVar("_Some")
 
 
@@ -111,11 +110,9 @@ def _notes(row: Row) -> str:
     first = row.entries[0]
     notes = [note_of(row.entries), "" if first._can_be_read else f"no values: {first.problem}"]
     if len(row.entries) > 1:
-        notes += ["tied" if first.tied_to else "", *dict.fromkeys(one.relation for one in first.related)]
+        notes += ["tied" if first.tied_to else ""]
     else:
         notes += [f"tied to {cut(name, MAX_SHOWN)}" for name in first.tied_to[:1]]
-        notes += [f"{one.words} {cut(one.name, MAX_SHOWN)}" for one in first.related[:_MAX_RELATED]]
-        notes += ["…"] if len(first.related) > _MAX_RELATED else []
     return cut(", ".join(filter(None, (*notes, row.unlike))), _MAX_NOTE)
 
 
@@ -224,7 +221,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure(GRADIENT_RATIO, lambda _: None),
     Column(FINDINGS),
     Column(
-        "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.related, not one.note, one.note),
+        "notes", _notes, lambda one: (not one.problem, not one.tied_to, not one.note, one.note),
     ),
 )  # fmt: skip
 """In the order in which they stand."""

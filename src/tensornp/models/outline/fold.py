@@ -131,8 +131,7 @@ def _branches(table: dict[Any, Any], known: dict[Any, int], above: str) -> list[
 def _kind(entry: WeightEntry) -> tuple[Any, ...]:
     """Return the facts that folded weights share; reports name the first four."""
     note = _FIGURES.sub("", entry.note)
-    related = tuple(one.relation for one in entry.related)
-    return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
+    return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to)
 
 
 def note_of(entries: Sequence[WeightEntry]) -> str:

@@ -249,7 +249,7 @@ class Outline:
     def _is_told(self, column: Column) -> bool:
         if column.name == "notes":
             has_unlike = any(node.branch.unlike for node in self._nodes)
-            return has_unlike or any(one.note or one.problem or one.tied_to or one.related for one in self.weights)
+            return has_unlike or any(one.note or one.problem or one.tied_to for one in self.weights)
         if column.is_said_once and column.order is not None:
             return len({column.order(one) for one in self.weights}) > 1
         return column.is_always

@@ -4,48 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tensornp.core.lowlevel.text import counted, legible
+from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.pickles.reader import Function, Opaque, PickledSet
 from tensornp.models.pickles.torch_pickle import (
-    MAX_NAME,
-    SCALAR,
     PickledTensor,
     Storage,
     class_of,
-    sizes_of,
-    torch_name,
 )
 
 MAX_ENTRIES = 1_000_000
 """Values and containers that are gone through."""
-_COST_AGAIN = 50
-"""Values as which each counts that is reached in several ways; there may be endlessly many ways."""
 _MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key in a name."""
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MANY_NUMBERS = 16
 """Numbers of a tuple that are listed; the states of random number generators have hundreds."""
-_ARRAYS = ("_reconstruct", "_frombuffer")
+_ARRAY = "NumPy array"
+_OF_NUMPY = {"_reconstruct": _ARRAY, "_frombuffer": _ARRAY, "dtype": "NumPy dtype"}
 _TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
 
 Path = tuple[Any, ...]
 
 
 class NotBuilt(NamedTuple):
-    """Stand-in for a value that is not plain, such as a tensor or an object, with its parts."""
+    """Stand-in for a value that is neither a tensor nor plain, such as an array."""
 
     said: str
-    parts: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<{': '.join([self.said, *map(repr, self.parts)])}>"
+        return f"<{self.said}>"
 
 
 class Leaves:
@@ -53,119 +44,73 @@ class Leaves:
 
     def __init__(self, root: Any) -> None:
         self._root, self._left = root, MAX_ENTRIES
-        self._num_hidden = self._num_storages = self._num_arrays = 0
-        self._met: set[int] = set()
+        self._num_arrays = 0
         self._above: list[int] = []
         self._is_cut = False
 
     def __iter__(self) -> Iterator[tuple[Path, Any]]:
-        """Yield each path and value; `NotBuilt` stands for an array or a set."""
-        return self._below((), self._root, False)
+        """Yield each path and value; `NotBuilt` stands for an array or a storage."""
+        return self._below((), self._root)
 
-    def _below(self, path: Path, value: Any, is_hidden: bool) -> Iterator[tuple[Path, Any]]:
+    def _below(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
         leaf = _leaf_of(value)
         if leaf is not None or value is None:
-            if not is_hidden:
-                yield path, leaf
-            self._num_hidden += is_hidden and type(leaf) is PickledTensor
+            self._num_arrays += type(leaf) is NotBuilt and leaf.said == _ARRAY
+            yield path, leaf
             return
         if id(value) in self._above:
             return
-        self._num_storages += type(value) is Storage
-        self._num_arrays += is_array(value)
-        if (type(value) is PickledSet or is_array(value)) and not is_hidden:
-            yield path, NotBuilt(words_of(value))
-        cost = _COST_AGAIN if id(value) in self._met else 1
-        self._met.add(id(value))
         self._above.append(id(value))
-        for key, part, is_inside in _parts_of(value):
-            self._left -= cost
+        for key, part in _parts_of(value):
+            self._left -= 1
             if self._left < 0 or len(self._above) > _MAX_DEPTH:
                 self._is_cut = True
                 break
-            is_part_hidden = is_hidden or is_inside
-            yield from self._below(path if is_part_hidden or key is _NO_KEY else (*path, key), part, is_part_hidden)
+            yield from self._below(path if key is _NO_KEY else (*path, key), part)
         self._above.pop()
 
-    def problems(self) -> Iterator[str]:
+    def problems(self, who: str = "it") -> Iterator[str]:
         """Yield a sentence for each kind of value that is not listed."""
-        if self._num_hidden:
-            verb = "is" if self._num_hidden == 1 else "are"
-            yield f"{counted(self._num_hidden, 'tensor')} in sets, arrays or objects of other classes {verb} not listed"
-        if self._num_storages:
-            yield f"storages without a tensor are not listed; it has {self._num_storages:,}"
         if self._num_arrays:
-            yield arrays_left_out(self._num_arrays, "it")
+            verb = "is" if self._num_arrays == 1 else "are"
+            yield f"{counted(self._num_arrays, 'NumPy array')} in {who} {verb} not listed"
         if self._is_cut:
-            limits = f"more than {MAX_ENTRIES:,} values, deeper than {_MAX_DEPTH}, or reached in very many ways"
-            yield f"some values are not listed: {limits}"
+            limits = f"more than {MAX_ENTRIES:,} values, or some deeper than {_MAX_DEPTH}"
+            yield f"{who} has {limits}, and not all are listed"
 
 
 _NO_KEY = object()
-
-
-def is_array(value: Any) -> bool:
-    module, name = class_of(value)
-    return type(value) is Opaque and module.startswith("numpy.") and name in _ARRAYS
-
-
-def words_of(value: Any) -> str:
-    """Return words for an array, a set, a dtype, a tensor or many numbers; else an empty text."""
-    if type(value) is PickledTensor:
-        return f"{value.dtype} tensor of shape {value.shape}"
-    if type(value) is tuple:
-        is_long = len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value)
-        return f"tuple of {len(value):,} numbers" if is_long else ""
-    if type(value) is PickledSet:
-        return f"set of {counted(len(value), 'value')}"
-    if is_array(value):
-        facts = value.args[1:] if value.args and type(value.args[0]) is bytes else value.state
-        # (dtype, shape, order) of a buffer, and (version, shape, dtype, …) of a state.
-        parts = [one for one in facts[:3] if type(one) in (tuple, Opaque)] if type(facts) is tuple else []
-        shape = next((one for one in map(sizes_of, parts) if one is not None), "")
-        return " ".join(filter(None, ["NumPy array", str(shape), *map(_numpy_dtype_name, parts)]))
-    name = _numpy_dtype_name(value)
-    return f"NumPy dtype {name}" if name else ""
-
-
-def _numpy_dtype_name(value: Any) -> str:
-    code = value.args[0] if class_of(value) == ("numpy", "dtype") and type(value) is Opaque and value.args else None
-    if type(code) is not str:
-        return ""
-    return np.dtype(code).name if SCALAR.fullmatch(code) else legible(code[:MAX_NAME])
-
-
-def arrays_left_out(num: int, where: str) -> str:
-    return f"{counted(num, 'NumPy array')} in {where} {'is' if num == 1 else 'are'} not listed"
 
 
 def _leaf_of(value: Any) -> Any:
     """Return a value that is listed as it is, or in words; None if it may hold others."""
     if type(value) is PickledTensor or is_plain_value(value):
         return value
+    module, name = class_of(value)
     if type(value) is Function:
-        name = torch_name(value)
-        return f"torch.{name}" if _TORCH_WORDS.fullmatch(name) else None
-    words = words_of(value) if type(value) is not PickledSet and not is_array(value) else ""
-    return NotBuilt(words) if words else None
+        return f"torch.{name}" if module == "torch" and _TORCH_WORDS.fullmatch(name) else None
+    if type(value) is tuple and len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value):
+        return NotBuilt(f"tuple of {len(value):,} numbers")
+    if type(value) is Storage:
+        return NotBuilt(f"storage of {value.nbytes:,} bytes")
+    return NotBuilt(_OF_NUMPY[name]) if module.partition(".")[0] == "numpy" and name in _OF_NUMPY else None
 
 
-def _parts_of(value: Any) -> Iterator[tuple[Any, Any, bool]]:
-    """Yield key and value of each part of a container or an object, and whether it is not listed."""
+def _parts_of(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield key and value of each part of a container or an object."""
     if type(value) is not Opaque:
-        yield from ((key, one, type(value) is PickledSet) for key, one in _pairs(value))
+        yield from _pairs(value)
     elif type(value.state) is dict and "_parameters" in value.state:
         for name in _TABLES:
-            yield from ((key, one, False) for key, one in _pairs(value.state.get(name)))
-        for key, one in _pairs(value.state):
-            if key not in _TABLES and not is_plain_value(one):
-                yield key, one, type(one) is not PickledTensor
+            yield from _pairs(value.state.get(name))
+        yield from ((key, one) for key, one in value.state.items() if key not in _TABLES and not is_plain_value(one))
     else:
-        is_hidden = is_array(value)
-        yield from ((key, one, is_hidden or not value.is_new) for key, one in enumerate(value.args))
-        state = _pairs(value.state) if type(value.state) in (dict, list, tuple) else [(_NO_KEY, value.state)]
-        own = chain(value.items.items(), enumerate(value.appended), state if value.state is not None else ())
-        yield from ((key, one, is_hidden) for key, one in own)
+        yield from enumerate(value.args)
+        yield from value.items.items()
+        yield from enumerate(value.appended)
+        if value.state is not None:
+            is_container = type(value.state) in (dict, list, tuple)
+            yield from _pairs(value.state) if is_container else [(_NO_KEY, value.state)]
 
 
 def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -176,8 +121,8 @@ def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
 
 def shown_key(key: Any) -> str:
     """Return a key as a part of a name."""
-    if type(key) is str:
-        return key
+    if type(key) is str or (type(key) is int and key.bit_length() < 64):
+        return str(key)
     if type(key) is tuple:
         return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
     return str(key.what) if type(key) is Function else key_text(key)
@@ -187,7 +132,7 @@ def names_of(path: Path) -> tuple[str, str]:
     """Return the keys joined by dots and the keys in brackets, with long keys cut."""
     dotted, brackets = [], []
     for key in path:
-        text = key if type(key) is str else shown_key(key)
+        text = shown_key(key)
         text = text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…"
         dotted.append(text)
         brackets.append(f"[{text!r}]" if type(key) is str else f"[{text}]")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
@@ -102,27 +101,18 @@ class BlockScale(Codec):
 
     @np.errstate(all="ignore")
     def __call__(self, stored: Array, ranges: Ranges) -> Array:
-        """Return the products, computed for some rows at a time."""
         from tensornp.core.values.blocks import numbers_of
 
-        made = np.empty(stored.shape, VALUES)
-        if not made.size:
-            return made
-        wanted: Any = ...
-        if math.prod(self.scales.shape) > 1:
-            pairs = zip(ranges, self.block, strict=True)
-            wanted = tuple(slice(min(one) // n, max(one) // n + 1) for one, n in pairs)
-        scales = self.scales.numbers(wanted).astype(VALUES)
-        scales = scales if scales.size > 1 else scales.reshape((1,) * len(self.block))
-        places = [np.asarray(one) // size - min(one) // size for one, size in zip(ranges, self.block, strict=True)]
-        step = max(BLOCK_NUMEL // math.prod(made.shape[1:]), 1)
-        for first in range(0, len(made), step):
-            rows = slice(first, first + step)
-            # Few lines of scales repeat along the last dimension.
-            lines = scales[np.ix_(places[0][rows], *places[1:-1])] if len(places) > 1 else scales
-            factors = lines.take(places[-1][rows if len(places) == 1 else ...], -1)
-            np.multiply(numbers_of(stored[rows], self.codes), factors, made[rows])
-        return made
+        if math.prod(self.scales.shape) == 1:
+            scale = self.scales.numbers(...).astype(VALUES).reshape(())
+            return np.asarray(numbers_of(stored, self.codes) * scale)
+        pairs = list(zip(ranges, self.block, strict=True))
+        if not stored.size:
+            return np.empty(stored.shape, VALUES)
+        scales = self.scales.numbers(tuple(slice(min(one) // n, max(one) // n + 1) for one, n in pairs)).astype(VALUES)
+        factors: Array = scales[np.ix_(*(np.asarray(one) // n - min(one) // n for one, n in pairs))]
+        factors *= numbers_of(stored, self.codes)
+        return factors
 
 
 def block_of(shape: tuple[int, ...], scales: tuple[int, ...], told: Any) -> tuple[int, ...] | None:

@@ -28,7 +28,6 @@ _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
 _FLOAT_METHODS = {"fp8", "fbgemm_fp8", "modelopt"}
 """Methods that pack nothing."""
 _MAX_BITS = 16
-GPTQ_CONFIG = "quantize_config"
 
 
 class Layout(NamedTuple):
@@ -68,9 +67,7 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
     """
     every = list(entries)
     by_name = {one.name: one for one in every if isinstance(one._source, FileSource)}
-    of_gptq = config.get(GPTQ_CONFIG)
-    of_gptq = {"quant_method": "gptq", **of_gptq} if isinstance(of_gptq, dict) else {}
-    said = _told_by(config.get("config")) or _told_by(_header_of(config)) or of_gptq
+    said = _told_by(config.get("config")) or _told_by(_header_of(config))
     made: dict[str, WeightEntry] = {}
     for codes, scales in _with_scales(by_name):
         if codes.dtype in _FLOAT8:

@@ -17,8 +17,8 @@ from tensornp.core.values.stats.compute import Tally
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.in_file import StoredSource
 from tensornp.models.entries.relations import identity_of
-from tensornp.models.entries.source import StoredSource
 from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.table import ScanTable
 

@@ -151,7 +151,7 @@ class ScanTable(Mapping[str, TensorStats]):
         return self._found
 
     def _first_of(self, entry: WeightEntry) -> int:
-        names = (entry.name, *entry.tied_to, *entry._copies)
+        names = (entry.name, *entry.tied_to)
         return min(self._numbers[name] for name in names if name in self._numbers)
 
     def to_frame(self) -> Any:

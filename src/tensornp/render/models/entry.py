@@ -74,7 +74,6 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry._is_trained]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])
-    yield "shares bytes", ", ".join(f"{one.words} {one.name}" for one in entry.related)
     yield "note", entry.note
     yield "no values", "" if entry._has_part else entry.problem
     yield "wants to import", ", ".join(entry.wanted_imports)

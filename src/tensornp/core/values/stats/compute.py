@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
@@ -175,7 +175,7 @@ class Tasks:
         for block, numbers in zip(blocks, part.read(blocks), strict=True):
             if self._in_depth:
                 digests.append(digest_of(numbers))
-                self._add_squares(squares, numbers, block.start[0])
+                self._add_squares(squares, numbers, place_of(block.start, part.shape) * part.per_element)
             sizes = modulus_of(numbers) if self._is_complex else numbers
             new = self._figures_of(sizes)
             found.append(new)
