@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import inspect
-import multiprocessing
 import pickle
-import textwrap
 import time
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -67,7 +62,6 @@ def test_tied_weights_count_once(monkeypatch):
     transport = Simulated(monkeypatch, {i: names[i] for i in (0, 1)})
     found = ranks(transport).weights("w")
     assert found["0.again"].facts.tied_to == "0.weight"
-    assert (found.num_parameters, found.nbytes) == ({0: 44, 1: 44}, {0: 176, 1: 176})
     transport.names[1] = {"w": dict(own.state_dict(keep_vars=True))}
     transport.names[0] = names[2]
     found = ranks(transport).weights("w")
@@ -114,26 +108,24 @@ def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monke
         2: late(60),
         3: raising(ValueError("out of order\nand more")),
         4: raising(EngineError("Engine 4 died while running task 'x'")),
-        5: saying("nonsense"),
-        6: saying(("9.9", 0, 0, "", ())),
-        7: raising(ModuleNotFoundError("No module named 'tensornp'")),
-        8: lambda _: object(),
+        5: saying(("9.9", 0, 0, "", ())),
+        6: raising(ModuleNotFoundError("No module named 'tensornp'")),
+        7: lambda _: object(),
     }
-    transport = simulated(monkeypatch, 9, deeds=deeds)
+    transport = simulated(monkeypatch, 8, deeds=deeds)
     begun = time.monotonic()
     own = ranks(transport, 0.5)
     found = own.weights("model")
     assert time.monotonic() - begun < 30
     assert found.answered == (0,)
-    assert found.told.startswith("1 of 9 ranks: ")
+    assert found.told.startswith("1 of 8 ranks: ")
     said = {id: why.removeprefix(f"engine {id} ") for id, why in found.silent.items()}
     assert said[1] == said[2] and said[1].startswith("did not answer within 0.5 s")
     assert said[3].startswith("raised ValueError: out of order")
     assert said[4] == "has died, or was stopped"
-    assert said[5] == "gave an answer that is none of tensornp's"
-    assert said[6].startswith("has tensornp 9.9: the same as here")
-    assert said[7].startswith("has no tensornp")
-    assert said[8].startswith("raised AttributeError")
+    assert said[5].startswith("has tensornp 9.9: the same as here")
+    assert said[6].startswith("has no tensornp")
+    assert said[7].startswith("raised AttributeError")
     assert "engines 1..2: did not answer" in tnp.card(found).text
     # A process that hangs is asked no second question.
     num_asked = len([id for id, *_ in transport.asked if id == 1])
@@ -162,11 +154,9 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
         "model.weight + 1",
         "[x for x in y]",
         "lambda: 0",
-        "3",
         "model[i",
         "a; b",
         "model[f()]",
-        "-model",
         "(a, b)[0]",
         "a[b:c]",
         "a" + ".a" * 3000,
@@ -326,10 +316,10 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
 
 def shard(answer, first, layout="S(0) on 4"):
     """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
-    *head, (((name, (kind, _, dtype, _, *rest), _, *others),), *sizes) = answer()
+    *head, ((name, (kind, _, dtype, _, *rest), _, *others),) = answer()
     rest[-2] = layout
     row = (name, (kind, (16, 8), dtype, 512, *rest), ((first, 0), (4, 8)), *others)
-    return *head, ((row,), *sizes)
+    return *head, (row,)
 
 
 def sharded(monkeypatch, num_replicas=1):
@@ -411,35 +401,3 @@ def test_another_shape_is_told(monkeypatch):
     every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
     found = ranks(Simulated(monkeypatch, {i: {"w": {"a": one}} for i, one in enumerate(every)})).weights("w").drift()
     assert dict(found) == {"a": "differs on ranks 0..1, float32 of shape (3, 4) and float32 of shape (4, 3)"}
-
-
-# -- many --------------------------------------------------------------------------------------------------------------
-
-
-def test_the_transport_of_the_docstring_is_one(monkeypatch):
-    """Its lines run as they stand there, with two threads in the place of processes."""
-    import __main__
-
-    lines = inspect.cleandoc(tnp.ranks.__doc__).splitlines()
-    first, last = (next(i for i, line in enumerate(lines) if said in line) for said in ("class Piped", "tnp.ranks("))
-    assert last - first <= 22
-    names = {"ThreadPoolExecutor": ThreadPoolExecutor, "tnp": tnp}
-    exec(textwrap.dedent("\n".join(lines[first:last])), names)
-    ours, theirs = zip(multiprocessing.Pipe(), multiprocessing.Pipe(), strict=True)
-
-    def answer(pipe):
-        with contextlib.suppress(EOFError):
-            names["answer_forever"](pipe)
-
-    monkeypatch.setattr(__main__, "model", model(), raising=False)
-    with ThreadPoolExecutor(2) as pool:
-        for pipe in theirs:
-            pool.submit(answer, pipe)
-        transport = names["Piped"](dict(enumerate(ours)))
-        found = tnp.ranks(transport, timeout=60).weights("model")
-        assert found.told == "2 ranks: the same 4 tensors"
-        assert found.stats("0.weight").count == 32
-        assert not found.drift()
-        for pipe in ours:
-            pipe.close()
-        transport.pool.shutdown()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -14,28 +14,24 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, PARTIAL, TensorStats, scoped, sum_of
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
-from tensornp.processes.asking import Answers, Asker, Facts, Row, ranks_text
+from tensornp.processes.answering import Facts
+from tensornp.processes.asking import Answers, Asker, Row, ranks_text
 
 _MAX_NAMED = 3
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True, slots=True)
 class OnRanks:
     """One weight: its `Facts` with the ranks of each, most ranks first; and the ranks without it."""
 
-    name: str
-    variants: tuple[tuple[Facts, tuple[Any, ...]], ...]
-    lacking: tuple[Any, ...] = ()
-
-    @property
-    def facts(self) -> Facts:
-        return self.variants[0][0]
-
-    @property
-    def ranks(self) -> tuple[Any, ...]:
-        """The ranks that have it."""
-        return tuple(rank for _, ranks in self.variants for rank in ranks)
+    def __init__(self, name: str, facts: Mapping[Any, Facts], every: tuple[Any, ...]) -> None:
+        self.name, self.ranks = name, tuple(facts)
+        self.lacking = tuple(rank for rank in every if rank not in facts)
+        self.variants = [
+            (one, tuple(rank for rank, its in facts.items() if its == one))
+            for one, _ in Counter(facts.values()).most_common()
+        ]
+        self.facts = self.variants[0][0]
 
     @property
     def note(self) -> str:
@@ -91,24 +87,16 @@ class RankWeights(_ByName[OnRanks]):
         The expression that was looked up on each rank.
     answers : Answers
         The ranks that answered, and those that did not.
-    num_parameters, nbytes : dict of int
-        Elements and bytes of each rank; tied weights count once.
     """
 
     def __init__(self, asker: Asker, expression: str) -> None:
         self.answers = asker.ask(expression)
         self._asker, self.expression = asker, expression
-        self.num_parameters = {rank: number for rank, (_, number, _) in self.answers.found.items()}
-        self.nbytes = {rank: nbytes for rank, (*_, nbytes) in self.answers.found.items()}
-        variants: dict[str, dict[Facts, list[Any]]] = {}
+        facts: dict[str, dict[Any, Facts]] = {}
         for rank, name, row in self.answers.rows():
-            variants.setdefault(name, {}).setdefault(row.facts, []).append(rank)
-        self._found = {}
-        for name, by_facts in variants.items():
-            ordered = sorted(((facts, tuple(ranks)) for facts, ranks in by_facts.items()), key=lambda one: -len(one[1]))
-            held = {rank for _, ranks in ordered for rank in ranks}
-            lacking = tuple(rank for rank in self.answers.found if rank not in held)
-            self._found[name] = OnRanks(name, tuple(ordered), lacking)
+            facts.setdefault(name, {})[rank] = row.facts
+        every = tuple(self.answers.found)
+        self._found = {name: OnRanks(name, of_rank, every) for name, of_rank in facts.items()}
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -188,27 +176,36 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
     differing = [rank for rank in parts if rank not in same]
-    boxes: dict[Any, list[Any]] = {}
-    for rank, part in same.items():
-        if part.figures:
-            boxes.setdefault(part.box if part.box is not None else rank, []).append(rank)
     owned = []
-    for ranks in boxes.values():
-        digest = Counter(same[rank].digest for rank in ranks).most_common(1)[0][0]
-        owned.append(next(same[rank] for rank in ranks if same[rank].digest == digest))
-        differing += [rank for rank in ranks if same[rank].digest != digest]
+    for variants in _replicas((rank, name, part) for rank, part in same.items() if part.figures).values():
+        first, *others = sorted(variants.values(), key=len, reverse=True)
+        owned.append(same[first[0]])
+        differing += [rank for ranks in others for rank in ranks]
     columns = zip(*(part.figures for part in owned), strict=False)
-    figures, *others = [sum_of(column) for column in columns] or [TensorStats(0)]
+    figures, *of_parts = [sum_of(column) for column in columns] or [TensorStats(0)]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
-    real, imag = others or (None, None)
+    real, imag = of_parts or (None, None)
     base = scoped(replace(figures, real=real, imag=imag), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)
+
+
+def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], dict[tuple[str, Any], list[Any]]]:
+    """Return the ranks by form and digest, for each name, layout and box.
+
+    Without a known box, nothing tells which ranks hold replicas.
+    """
+    found: dict[Any, dict[Any, list[Any]]] = {}
+    for rank, name, row in rows:
+        key = name, row.facts.layout, row.box if row.box is not None else rank
+        form = f"{row.facts.dtype} of shape {row.facts.shape}"
+        found.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
+    return found
 
 
 def _scope(facts: Facts | None, owned: list[Row]) -> str:
@@ -237,17 +234,10 @@ class Drift(_ByName[str]):
 
     def __init__(self, answers: Answers, expression: str) -> None:
         self.answers, self.expression = answers, expression
-        held: dict[Any, dict[Any, list[Any]]] = {}
-        for rank, name, row in answers.rows():
-            if row.digest is not None:
-                # Without a known box, nothing tells which ranks hold replicas.
-                key = name, row.facts.layout, row.box if row.box is not None else rank
-                form = f"{row.facts.dtype} of shape {row.facts.shape}"
-                held.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
-        unread = [key[0] for key, found in held.items() if not all(digest for _, digest in found)]
-        self.not_compared = tuple(dict.fromkeys(unread))
-        several = {key: found for key, found in held.items() if sum(map(len, found.values())) > 1}
-        compared = {key: found for key, found in several.items() if key[0] not in unread}
+        every = _replicas(one for one in answers.rows() if one[2].digest is not None)
+        unread = dict.fromkeys(name for (name, *_), found in every.items() if not all(digest for _, digest in found))
+        self.not_compared = tuple(unread)
+        compared = {key: one for key, one in every.items() if key[0] not in unread and sum(map(len, one.values())) > 1}
         self.num_compared = len({name for name, *_ in compared})
         self._found = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
 
@@ -263,10 +253,9 @@ class Drift(_ByName[str]):
         return f"<Drift of {self.expression}, {self.told}>"
 
 
-def _drift_text(found: Mapping[tuple[str, bytes], list[Any]]) -> str:
+def _drift_text(found: Mapping[tuple[str, Any], list[Any]]) -> str:
     """Return the ranks outside of the largest group, and the forms if these differ."""
-    usual = max(found, key=lambda one: len(found[one]))
-    others = [one for one in found if one != usual]
+    usual, *others = sorted(found, key=lambda one: -len(found[one]))
     forms = dict.fromkeys(form for form, _ in (*others, usual))
     form = f", {' and '.join(forms)}" if len(forms) > 1 else ""
     return f"differs on {ranks_text(rank for one in others for rank in found[one])}{form}"

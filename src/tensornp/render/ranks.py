@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
@@ -27,7 +26,7 @@ def rank_weights_document(weights: RankWeights) -> Document:
     """Return differences and silent ranks over a table."""
     table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
     differences = [cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items()]
-    head = [cut(weights.expression, MAX_SHOWN), weights.told, *_sizes(weights), *said_once(common, is_whole=True)]
+    head = [cut(weights.expression, MAX_SHOWN), weights.told, *said_once(common, is_whole=True)]
     more = f"… and {len(differences) - _MAX_LINES:,} more" if len(differences) > _MAX_LINES else ""
     return Document(
         (
@@ -39,17 +38,6 @@ def rank_weights_document(weights: RankWeights) -> Document:
             small_print(rest),
         )
     )
-
-
-def _sizes(weights: RankWeights) -> Iterator[str]:
-    """Yield the number of elements and the bytes of all ranks and of each."""
-    if len(set(weights.num_parameters.values())) == 1:
-        yield counted(next(iter(weights.num_parameters.values())), "element")
-    held = list(weights.nbytes.values())
-    if held:
-        low, high = format_nbytes(min(held)), format_nbytes(max(held))
-        each = f"{low} on each rank" if low == high else f"{low} to {high} on a rank"
-        yield f"{format_nbytes(sum(held))} in all, {each}" if len(held) > 1 else low
 
 
 def _entry(one: OnRanks) -> WeightEntry:
