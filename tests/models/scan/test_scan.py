@@ -13,7 +13,6 @@ from safetensors.torch import save_file
 import tensornp as tnp
 from tensornp.models.scan import findings
 from tensornp.models.scan import run as scan
-from tensornp.models.scan.table import ScanTable
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:
@@ -138,15 +137,6 @@ def test_what_is_tied_is_read_and_counted_once(tmp_path):
         assert sorted(stats.count for _, stats in table.distinct()) == [7, 1200]
 
 
-def test_some_are_scanned_by_name(model):
-    """By a glob, a part, or the names themselves."""
-    explorer = tnp.weights(model[0])
-    assert set(explorer.scan(names="layers.*")) == {"layers.0.w", "layers.1.w", "layers.2.w"}
-    assert list(explorer.scan(names=["ones", "empty"])) == ["ones", "empty"]
-    with pytest.raises(tnp.NoSuchWeightError):
-        explorer.scan(names=["one"])
-
-
 @pytest.mark.parametrize("engine", [None, ThreadPoolExecutor(1)])
 def test_what_was_finished_is_kept(model, engine):
     """Ctrl-C gives a table that is not complete."""
@@ -193,22 +183,3 @@ def test_a_tensor_that_torch_does_not_read_hides_no_other():
     assert "scales" in table.failed["odd"]
     compared = tnp.compare({"odd": odd, "z": torch.zeros(3)}, {"odd": odd, "z": torch.ones(3)})
     assert list(compared.changed()) == ["z"] and "odd" in compared.failed
-
-
-def test_one_scan_has_one_answer_whichever_weight_is_read_first(tmp_path):
-    """Which weights are siblings depends on their order, and so must not be told by that of the threads."""
-    g = torch.Generator().manual_seed(0)
-    keys = ("up.weight", "down.weight", "norm.weight")
-    made = {f"layers.{i}.{key}": torch.randn(20, 30, generator=g) for i in range(6) for key in keys}
-    made["layers.4.down.weight"] *= 9
-    save_file(made, tmp_path / "x.safetensors")
-    entries = list(tnp.weights(tmp_path / "x.safetensors").values())
-    stats = {one.name: one.stats() for one in entries}
-    for shuffled in (entries, entries[::-1], entries[1::2] + entries[::2]):
-        table = ScanTable(entries)
-        for one in shuffled:
-            table.note(one, stats[one.name])
-        table.settle()
-        assert [one.what for one in table.findings("layers.4.down.weight")] == ["standing out among siblings"]
-        assert (table.num_alarms, table.num_quiet) == (0, 1)
-        assert [entry.name for entry, _ in table.distinct()] == [one.name for one in entries]

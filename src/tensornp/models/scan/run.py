@@ -45,24 +45,22 @@ def scan_entries(
     wanted = [entry for entry in entries if not entry._is_nothing]
     if executor is not None:
         _check_executor(executor, wanted)
-    table = ScanTable(wanted)
-    tied: dict[object, list[WeightEntry]] = {}
+    read: dict[object, WeightEntry] = {}
     for entry in wanted:
-        tied.setdefault(identity_of(entry), []).append(entry)
-    read = [same[0] for same in tied.values()]
-    begin = time.monotonic()
+        read.setdefault(identity_of(entry), entry)
+    found: dict[object, TensorStats | str] = {}
+    complete, begin = False, time.monotonic()
     try:
         threads = ThreadPoolExecutor(num_cores()) if executor is None else nullcontext(executor)
-        with threads as pool, closing(_read(read, pool, _told(progress, sum(entry.nbytes for entry in read)))) as run:
-            for entry, found in run:
-                for one in tied[identity_of(entry)]:
-                    table.note(one, found)
-        table.complete = True
+        told = _told(progress, sum(entry.nbytes for entry in read.values()))
+        with threads as pool, closing(_read(list(read.values()), pool, told)) as run:
+            for entry, result in run:
+                found[identity_of(entry)] = result
+        complete = True
     except (KeyboardInterrupt, _StoppedError):
         pass
-    table.settle()
-    table.seconds = time.monotonic() - begin
-    return table
+    results = {entry.name: found[key] for entry in wanted if (key := identity_of(entry)) in found}
+    return ScanTable(wanted, results, complete, time.monotonic() - begin)
 
 
 def _told(progress: Progress | None, total: int) -> Callable[[float], None]:
@@ -100,7 +98,7 @@ def why_failed(entry: WeightEntry, error: Exception) -> str:
 def _read(
     entries: list[WeightEntry], executor: Executor, told: Callable[[float], None]
 ) -> Generator[tuple[WeightEntry, TensorStats | str], None, None]:
-    """Read weights in tasks of bounded size; results are merged in the order of the file."""
+    """Read weights in tasks of bounded size; the results of one weight are merged in the order of the file."""
     waiting: deque[tuple[WeightEntry, list[Future[Tally]]]] = deque()
     try:
         for entry in entries:
@@ -109,10 +107,7 @@ def _read(
             num_tasks = source.num_tasks if is_stored else 0
             if not num_tasks:
                 # It is in memory, or not shared out.
-                try:
-                    yield entry, entry.stats()
-                except Exception as error:
-                    yield entry, why_failed(entry, error)
+                yield entry, _result_of(entry, entry.stats)
                 told(entry.nbytes)
                 continue
             while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
@@ -128,20 +123,25 @@ def _read(
                 future.cancel()
 
 
+def _result_of(entry: WeightEntry, stats: Callable[[], TensorStats]) -> TensorStats | str:
+    try:
+        return stats()
+    except (Exception, CancelledError) as error:
+        return why_failed(entry, error)
+
+
 def _finished(
     entry: WeightEntry, futures: list[Future[Tally]], told: Callable[[float], None]
 ) -> tuple[WeightEntry, TensorStats | str]:
     """Wait for the tasks of a weight, and merge their results."""
     source: Any = entry._source
-    tallies: list[Tally] = []
-    why = ""
-    for future in futures:
-        try:
-            tallies.append(future.result())
-        except (Exception, CancelledError) as error:
-            why = str(error) or type(error).__name__
-        told(entry.nbytes / len(futures))
-    return entry, why or source.put_together(tallies)
+
+    def tallies() -> Iterator[Tally]:
+        for future in futures:
+            yield future.result()
+            told(entry.nbytes / len(futures))
+
+    return entry, _result_of(entry, lambda: source.put_together(list(tallies())))
 
 
 def tally_of(source: StoredSource, number: int) -> Tally:
