@@ -14,7 +14,7 @@ from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
 from tensornp.models.entries.relations import held_by, identity_of, not_counted, stored_in_files, stored_in_memory
 from tensornp.models.names.quoted import closest, names_above, shown_name
-from tensornp.models.names.search import fitting
+from tensornp.models.names.search import facts_of, fitting
 from tensornp.models.optimizers import number_told
 
 if TYPE_CHECKING:
@@ -124,11 +124,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
         """Return an explorer of the weights with a matching name.
 
-        A text matches if all its words do: parts of the name, or globs. A glob without a star at either end matches
-        anywhere. Capitals only matter if the text has some. A compiled regular expression is searched.
+        A text matches if all its words do: parts of the name, or globs; or, for words of no name, the class of its
+        module or the dtype. A glob without a star at either end matches anywhere. Capitals only matter if the text has
+        some. A compiled regular expression is searched.
         """
         entries = list(self._entries.values())
-        places = fitting(pattern, [entry.name for entry in entries])
+        facts = [facts_of(entry.name, entry.dtype, self.classes) for entry in entries]
+        places = fitting(pattern, [entry.name for entry in entries], facts)
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:

@@ -27,10 +27,11 @@ from tensornp.models.outline.columns import (
     cells_of,
     figure_columns,
     filters,
+    searched,
     shares_of,
     sortable,
 )
-from tensornp.models.outline.fold import Row, part_of
+from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind, kind_of
 from tensornp.render.layout.table import Drawn
@@ -134,7 +135,7 @@ class WeightTree(Tree):
         is_part = sums.num_weights != len(self._weights)
         text = f"{sums.num_weights:,} of {self._number} · {size}" if is_part else self._number
         code, search = self._opened_code(), asked.search
-        if code and search:
+        if code and search and self._is_found_without_scan(search, listed):
             code += f".find({f're.compile({search[1:-1]!r})' if is_expression(search) else repr(search)})"
         return {
             "nothing": "" if listed or self.listed(asked) else self._nothing(asked),
@@ -143,6 +144,11 @@ class WeightTree(Tree):
             "filters": self._filters_html(dict(asked.filters)),
             "cost": cost_of_scan(sums.nbytes, compiles=compiles),
         }
+
+    def _is_found_without_scan(self, search: str, listed: Sequence[WeightEntry]) -> bool:
+        """Return whether `find` of the explorer, which knows no findings, finds these weights."""
+        facts = [self.outline.facts_of(one) for one in listed]
+        return len(searched(search, [one.name for one in listed], facts)) == len(listed)
 
     def _nothing(self, asked: Asked) -> str:
         """Return a message that nothing is listed, with a suggestion."""
@@ -250,8 +256,7 @@ class WeightTree(Tree):
             own, number = self.found[names[0]], self.outline.number_of[names[0]]
             every = self.outline.weights_of(line.id)
             if len(names) == 1:
-                part = legible(part_of(names[0], every[0].name, every[-1].name))
-                text = f"{own.alarm} in {part}"
+                text = f"{own.alarm} in {legible(distinguishing(names[0], every))}"
             else:
                 text = f"{_NOT_FINITE.get(own.goal, own.alarm)} in {len(names):,} of {counted(len(every), 'weight')}"
         if own is None or not text:

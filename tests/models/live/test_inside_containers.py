@@ -268,24 +268,3 @@ def test_nothing_of_an_unknown_class_runs() -> None:
         __eq__ = __hash__ = __iter__ = __len__ = __bool__ = __repr__ = __getattribute__  # type: ignore[assignment]
 
     assert tnp.weights({"t": T, "trap": Trap()}).not_listed == ("1 object was not looked into: trap (Trap)",)
-
-
-@pytest.mark.parametrize(
-    ("expression", "code"),
-    [
-        ("{'m': model, 'x': 3}", "model.weight"),
-        ("{'m': ns['model']}", "ns['model'].weight"),
-        ("[model]", "model.weight"),
-        ("(model, model)", "model.weight"),
-        ("{'m': make()}", "{'m': make()}['m'].weight"),
-        ("{'m': model, **more}", "model.weight"),
-        ("[*models]", "[*models][0].weight"),
-        ("bundle", "bundle['m'].weight"),
-    ],
-)
-def test_the_parts_of_a_container_that_is_written_out_are_reached_by_their_names(expression: str, code: str):
-    """The container is gone when its cell has ended."""
-    model = torch.nn.Linear(2, 2)
-    is_list = expression[0] in "[("
-    explorer = tnp.weights([model] if is_list else {"m": model}, expression=expression)
-    assert next(iter(explorer.values())).code == code

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -44,51 +44,32 @@ def has_other_shape(found: Comparison) -> bool:
     return found._shapes[0] != found._shapes[1]
 
 
-def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows of repeated layers, without changes and ties."""
-    every = {one.name: one for one in entries}
-    alike = (one._with_(tied_to=(), related=()) for one in every.values())
-    return [Row(row.pattern, tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
-
-
-def rows_of(
-    names: Sequence[str], rows: Sequence[Row], found: Mapping[str, Comparison], first: Mapping[str, WeightEntry]
-) -> list[Row]:
+def rows_of(names: Sequence[str], found: Mapping[str, Comparison], first: Mapping[str, WeightEntry]) -> list[Row]:
     """Return some names in rows, sorted by the first weight of each row.
 
-    `rows` hold all weights with equal shapes on both sides, without states of optimizers. Weights whose dtypes differ
-    on one side are in separate rows.
+    A row has repeated layers of equal shapes and dtypes on both sides, or the states of one quantity.
     """
     order = {name: i for i, name in enumerate(names)}
     own: list[Row] = []
-    for row in rows:
-        by_dtypes: dict[object, list[WeightEntry]] = {}
-        for one in row.entries:
-            by_dtypes.setdefault(found[one.name]._dtypes if one.name in found else None, []).append(one)
-        for every in by_dtypes.values():
-            some = [one for one in every if one.name in order]
-            if some:
-                done = "unchanged" if found[some[0].name].equal else "changed"
-                unlike = f"{len(some):,} of {len(every):,} {done}" if len(some) < len(every) else ""
-                own.append(_under_one_name(row, some)._replace(unlike=unlike))
-    own += [Row(name, (first[name],)) for name in names if has_other_shape(found[name])]
-    groups: dict[tuple[str, str], list[WeightEntry]] = {}
+    weights: dict[object, list[WeightEntry]] = {}
+    states: dict[tuple[str, str], list[WeightEntry]] = {}
     for name in names:
-        if (quantity := quantity_of(first[name])) and not has_other_shape(found[name]):
+        entry, one = first[name], found[name]
+        if has_other_shape(one):
+            own.append(Row(name, (entry,)))
+        elif quantity := quantity_of(entry):
             keys = name.split(".")
             root = ".".join(keys[: keys.index(GROUPS if GROUPS in keys else STATE) + 1])
-            groups.setdefault((root, quantity), []).append(first[name])
-    for (root, quantity), some in groups.items():
+            states.setdefault((root, quantity), []).append(entry)
+        else:
+            weights.setdefault(one._dtypes, []).append(entry)
+    for some in weights.values():
+        rows = folded(one._with_(tied_to=(), related=()) for one in some)
+        own += [Row(row.pattern, tuple(first[one.name] for one in row.entries)) for row in rows]
+    for (root, quantity), some in states.items():
         is_few = len(some) < _MIN_TOGETHER
         own += [Row(one.name, (one,)) for one in some] if is_few else [Row(f"{root}.*.{quantity}", tuple(some))]
     return sorted(own, key=lambda row: min(order[one.name] for one in row.entries))
-
-
-def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
-    if len(some) == len(row.entries):
-        return row
-    alone = folded(one._with_(tied_to=(), related=()) for one in some)
-    return Row(alone[0].pattern if len(alone) == 1 else row.pattern, tuple(some))
 
 
 @outside_modes

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -28,7 +27,6 @@ from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, op
 from tensornp.models.quantization.layouts import with_packed, with_pairs
 
 _INDEX = re.compile(r"\[(\d{1,9})\]")
-_REACHING = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
 
 
 @outside_modes
@@ -72,7 +70,7 @@ def _list_container(
 ) -> bool:
     """List the values of a tree, and return whether modules are among them."""
     has_module = False
-    for leaf in listing.leaves(tree, "", code, _parts_of(code)):
+    for leaf in listing.leaves(tree, "", code):
         if is_module(leaf.what):
             has_module = True
             list_module(listing, leaf.what, leaf.name, leaf.code)
@@ -98,25 +96,6 @@ def _key_alone(step: Any) -> Any:
         return step[0] if is_number_or_name(step[0]) else None
     found = _INDEX.fullmatch(step)
     return int(found[1]) if found else None
-
-
-def _parts_of(expression: str) -> dict[str, str]:
-    """Return the expressions in a dictionary, list or tuple display, by step.
-
-    The expression in ``{"model": model}`` is ``model``, which still reaches the model after the dictionary is gone.
-    """
-    try:
-        display = ast.parse(expression, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    pairs: Iterable[tuple[Any, ast.expr]] = ()
-    if isinstance(display, ast.Dict):
-        keys = zip(display.keys, display.values, strict=True)
-        pairs = ((repr(key.value), value) for key, value in keys if isinstance(key, ast.Constant))
-    elif isinstance(display, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in display.elts):
-        pairs = enumerate(display.elts)
-    plain = ((key, value) for key, value in pairs if all(isinstance(one, _REACHING) for one in ast.walk(value)))
-    return {f"[{key}]": ast.unparse(value) for key, value in plain if not isinstance(value, ast.Constant)}
 
 
 def _related(entries: list[WeightEntry]) -> list[WeightEntry]:

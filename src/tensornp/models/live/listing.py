@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,19 +62,15 @@ class Listing:
         self.entries.append(entry)
         self.keys.append(keys)
 
-    def leaves(
-        self, tree: Any, name: str, code: str, parts: Mapping[str, str] = MappingProxyType({})
-    ) -> Iterator[Leaf]:
-        """Yield the first values of a tree; `parts` are other expressions for its first steps."""
+    def leaves(self, tree: Any, name: str, code: str) -> Iterator[Leaf]:
+        """Yield the first values of a tree."""
         every = leaves(tree, (None, ""))
         for path, what in islice(every, MAX_LEAVES):
             if path is None or (id(type(what)) in PLAIN_CLASSES and len(self.values) >= MAX_SAID):
                 # A history of millions of numbers is cut.
                 continue
             steps = [*steps_of(path)][-2::-1]
-            first, *rest = [*map(code_of, steps), ""]
-            begun = parts.get(first) or (code and code + first)
-            reached = begun + "".join(rest) if begun and all(map(_is_literal, steps)) else ""
+            reached = code + "".join(map(code_of, steps)) if code and all(map(_is_literal, steps)) else ""
             yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, steps)
         if next(every, None) is not None:
             said = f"{name or 'it'} has more than {MAX_LEAVES:,} values, and the others are not listed"

@@ -73,8 +73,7 @@ class _Walk:
         if not is_packed:
             self._list_attributes(module, name, code)
         for entry in computed_weights(module, code):
-            saved_as = tuple(joined(name, one) for one in entry._saved_as or ())
-            self._listing.put(entry._with_(name=joined(name, entry.name), _saved_as=saved_as))
+            self._listing.put(entry._with_(name=joined(name, entry.name)))
         for key, step, child, kind in () if is_packed else members:
             if kind == "" and is_module(child):
                 maps = (one._replace(prefix=f"{one.prefix}{key}.") for one in offloaded if one.reaches_below)

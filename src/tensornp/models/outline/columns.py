@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tensornp.core.lowlevel.text import counted, format_count, format_nbytes
+from tensornp.core.lowlevel.text import format_count, format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.names.search import fitting
-from tensornp.models.outline.fold import Row, note_of
+from tensornp.models.outline.fold import Row
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
@@ -60,7 +60,6 @@ class Column(NamedTuple):
     text: Callable[[Row], str] | None = None
     order: Callable[[WeightEntry], Any] | None = None
     choice: Callable[[WeightEntry], str] | None = None
-    title: Callable[[Row], str] | None = None
     figure: ScannedFigure | None = None
     share: Callable[[int, float, int], str] | None = None
     is_always: bool = False
@@ -109,7 +108,7 @@ def _bytes_of_each(row: Row) -> str:
 
 def _notes(row: Row) -> str:
     first = row.entries[0]
-    notes = [note_of(row.entries), "" if first._can_be_read else f"no values: {first.problem}"]
+    notes = [first.note, "" if first._can_be_read else f"no values: {first.problem}"]
     if len(row.entries) > 1:
         notes += ["tied" if first.tied_to else "", *dict.fromkeys(one.relation for one in first.related)]
     else:
@@ -210,7 +209,6 @@ COLUMNS: tuple[Column, ...] = (
     Column("where", _where, lambda one: one.location, lambda one: one.location, is_said_once=True),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
-        title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
         is_always=True, has_large_first=True,
     ),
     Column(GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one._is_trained], is_said_once=True),
@@ -256,11 +254,11 @@ class Asked:
         return bool(self.search or self.filters or (self.sort and not self.orders_groups))
 
 
-def searched(text: str, names: Sequence[str]) -> list[int]:
-    """Return the indices of the matching names."""
+def searched(text: str, names: Sequence[str], facts: Sequence[str] = ()) -> list[int]:
+    """Return the indices of the matching names; `facts` are a text for each."""
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
-    return fitting(text, names)
+    return fitting(text, names, facts)
 
 
 def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = None) -> bool:

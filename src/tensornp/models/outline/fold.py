@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,8 +17,6 @@ _MAX_DIGITS = 18
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _MAX_NAMED = 3
-_FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
-"""The part of a note that each quantized weight has of its own."""
 HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 """Classes that hold others, and do nothing."""
 
@@ -130,15 +127,8 @@ def _branches(table: dict[Any, Any], known: dict[Any, int], above: str) -> list[
 
 def _kind(entry: WeightEntry) -> tuple[Any, ...]:
     """Return the facts that folded weights share; reports name the first four."""
-    note = _FIGURES.sub("", entry.note)
     related = tuple(one.relation for one in entry.related)
-    return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to), related
-
-
-def note_of(entries: Sequence[WeightEntry]) -> str:
-    """Return the note of all weights of a row, without figures that differ."""
-    first = entries[0].note
-    return first if all(one.note == first for one in entries) else _FIGURES.sub("", first)
+    return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to), related
 
 
 def _of_children(children: list[Branch]) -> list[Branch]:
@@ -235,16 +225,6 @@ def class_said(branch: Branch, classes: Mapping[str, str]) -> str:
     if len(branch.prefixes) > 1 and key.isdecimal():
         return f"{len(branch.prefixes):,} × {said}"
     return "" if key.replace("_", "").lower() == said.lower() else said
-
-
-def part_of(name: str, first: str, last: str) -> str:
-    """Return the weight's part of a line: the key that differs, such as ``layer 3``."""
-    keys = name.split(".")
-    ends = list(zip(first.split("."), last.split("."), strict=False))
-    at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)
-    if not keys[at].isdecimal() or at == 0 or keys[at - 1].isdecimal():
-        return keys[at]
-    return f"{keys[at - 1].removesuffix('s')} {keys[at]}"
 
 
 def distinguishing(name: str, entries: Sequence[Any]) -> str:

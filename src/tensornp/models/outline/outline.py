@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter
 from tensornp.models.entries.relations import not_counted
+from tensornp.models.names.search import facts_of
 from tensornp.models.outline.columns import COLUMNS, STATES, Asked, Column, column_called, has_state, passes, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
@@ -165,11 +166,16 @@ class Outline:
         if asked.filters:
             chosen = [one for one in chosen if passes(one, asked.filters, found)]
         if asked.search:
-            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
+            facts = [self.facts_of(one, found) for one in chosen]
+            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen], facts)]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
         return chosen
+
+    def facts_of(self, one: WeightEntry, found: Any = None) -> str:
+        """Return the words besides its name by which a weight is found: class, dtype, worst finding."""
+        return f"{facts_of(one.name, one.dtype, self._classes)} {found.worst(one.name) if found is not None else ''}"
 
     def modules_found(self, asked: Asked) -> list[Branch]:
         """Return the modules without weights whose name or class is searched for."""
