@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 import time
 from types import SimpleNamespace
 
@@ -86,15 +85,6 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
     assert len(found["0.weight"].variants) == 2
     with pytest.raises(tnp.NoSuchWeightError, match=r"the closest is '0.weight'"):
         found["0.weigth"]
-
-
-def test_stages_of_a_pipeline_are_groups(monkeypatch):
-    """No two have the same, and the table has the tensors of all, with who has them."""
-    names = {i: {"model": torch.nn.ModuleDict({f"stage{i // 2}": torch.nn.Linear(3, 3)})} for i in range(8)}
-    found = ranks(Simulated(monkeypatch, names)).weights("model")
-    assert found.told == "8 ranks: 8 tensors, 8 not the same on all"
-    assert [found[f"stage{i}.bias"].ranks for i in range(4)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    assert "on ranks 2..3" in tnp.card(found).text
 
 
 def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monkeypatch):
@@ -206,34 +196,6 @@ def test_names_that_could_clear_a_terminal_or_be_markup_are_escaped(monkeypatch)
         assert "<script>" not in card._repr_html_()
 
 
-def test_answers_are_plain_tuples_and_bytes(monkeypatch):
-    """No class of ours is in them, whatever is asked."""
-    transport = simulated(monkeypatch, 2)
-    with torch.no_grad():
-        transport.names[1]["model"][0].weight[1, 2] = torch.nan
-    seen = set()
-
-    def kept(answer):
-        found = answer()
-        seen.add(found[-1].__class__)
-        names = {one[2].decode() for one in pickle_globals(pickle.dumps(found))}
-        assert not names, names
-        return found
-
-    transport.deeds = {0: kept, 1: kept}
-    found = ranks(transport).weights("model")
-    assert found.stats("0.weight").places
-    assert found.drift()
-    assert seen == {tuple}
-
-
-def pickle_globals(data):
-    """Yield the classes that a pickle wants."""
-    import pickletools
-
-    return [one for one in pickletools.genops(data) if one[0].name in ("GLOBAL", "STACK_GLOBAL")]
-
-
 def test_ranks_have_the_numbers_of_their_group(monkeypatch):
     """A process that is known is spoken of by its rank, one that has never answered by its id."""
     transport = simulated(monkeypatch, 3)
@@ -287,19 +249,6 @@ def figures_of(stats):
     return [getattr(stats, name) for name in FIGURES]
 
 
-def test_statistics_of_replicas_count_once(monkeypatch):
-    """And are those of the tensor; where the extremes are is told, and on which ranks."""
-    transport = simulated(monkeypatch, 4)
-    own = transport.names[0]["model"][0].weight
-    found = ranks(transport).weights("model").stats("0.weight")
-    expected = tnp.stats(own, histogram=None)
-    assert figures_of(found) == figures_of(expected)
-    assert found.scope == "all elements"
-    assert found == expected
-    assert not found.differing
-    assert figures_of(ranks(transport).card("model[0].weight")) == figures_of(expected)
-
-
 def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     """It does not count, since most ranks do not have it, and is named."""
     transport = simulated(monkeypatch, 4, has_group=True)
@@ -312,45 +261,6 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     assert (rank, what, num, indices) == (2, "nan", 1, ((3, 5),))
     assert "1 on rank 2, at [3, 5]" in tnp.card(found).text
     assert "the tensor on rank 2 is not that of the others" in found._repr_html_()
-
-
-def shard(answer, first, layout="S(0) on 4"):
-    """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
-    *head, ((name, (kind, _, dtype, _, *rest), _, *others),) = answer()
-    rest[-2] = layout
-    row = (name, (kind, (16, 8), dtype, 512, *rest), ((first, 0), (4, 8)), *others)
-    return *head, (row,)
-
-
-def sharded(monkeypatch, num_replicas=1):
-    """Return ranks of which each holds four rows of a tensor, and the tensor."""
-    whole = torch.arange(128.0).reshape(16, 8)
-    names = {i: {"w": whole[4 * (i % 4) : 4 * (i % 4) + 4].clone()} for i in range(4 * num_replicas)}
-    deeds = {i: lambda answer, i=i: shard(answer, 4 * (i % 4)) for i in names}
-    return Simulated(monkeypatch, names, deeds=deeds), whole
-
-
-def test_statistics_of_shards_are_those_of_the_whole(monkeypatch):
-    """Each box counts once, whoever holds it too."""
-    for num_replicas in (1, 2):
-        transport, whole = sharded(monkeypatch, num_replicas)
-        found = ranks(transport).card("w")
-        expected = tnp.stats(whole, histogram=None)
-        assert found.scope == "all elements"
-        assert (found.count, found.min, found.max, found.mean) == (128, 0, 127, expected.mean)
-        assert found.std == pytest.approx(expected.std, rel=1e-14)
-
-
-def test_a_shard_that_is_missing_is_said_and_one_with_a_replica_is_not(monkeypatch):
-    """By the boxes, not by the number of ranks."""
-    transport, _ = sharded(monkeypatch)
-    transport.deeds[2] = hang
-    found = ranks(transport, 0.3).card("w")
-    assert found.scope == "partial: 96 of 128 elements, of 3 of 4 ranks"
-    transport, _ = sharded(monkeypatch, 2)
-    transport.deeds[2] = hang
-    found = ranks(transport, 0.3).card("w")
-    assert found.scope == "all elements, of 7 of 8 ranks"
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,12 @@ from tensornp.models.outline.columns import (
     NAN_STATE,
     NOT_FINITE_STATE,
     QUIET_STATE,
-    SUMMED,
     UNREAD,
     Asked,
     cells_of,
-    figure_columns,
+    column_called,
     filters,
     searched,
-    shares_of,
     sortable,
 )
 from tensornp.models.outline.fold import Row, distinguishing
@@ -53,7 +51,6 @@ class WeightTree(Tree):
 
     sortable = sortable()
     filters = filters()
-    summed = SUMMED
 
     def __init__(
         self, weights: Sequence[WeightEntry], classes: Mapping[str, str], opened_code: Callable[[], str]
@@ -66,14 +63,12 @@ class WeightTree(Tree):
         shapes = {(one.shape, one.kind) for one in weights}
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
-        self._figures: dict[str, Mapping[str, float]] = {}
         self._kinds: dict[str, Kind] = {}
         self._states: set[str] = set()
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
-        self._figures = {name: one.figures for name, one in self.found.items()}
         # A weight without values is not unread.
         readable = (one.name for one in self._weights if one._can_be_read or one.name in self.found)
         self._states = set().union(*map(self.states, readable))
@@ -109,7 +104,7 @@ class WeightTree(Tree):
 
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
         """Return the branches and weights below a branch."""
-        return self.outline.below(parent, asked)
+        return self.outline.below(parent)
 
     def listed(self, asked: Asked) -> Sequence[Any]:
         """Return the weights of a list, and modules without weights that are searched for."""
@@ -177,7 +172,7 @@ class WeightTree(Tree):
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""
-        told, figures = self.outline.told, set().union(*self._figures.values())
+        told, figures = self.outline.told, set().union(*(one.figures for one in self.found.values()))
         scanned = (column for column in COLUMNS if column.is_scanned and self.found)
         told |= {column.name for column in scanned if column.figure is None or column.name in figures}
         return [tree_column(column, asked.sort, self._max_shape) for column in COLUMNS if column.name in told]
@@ -194,16 +189,11 @@ class WeightTree(Tree):
         below = [(Kind(*kind), names) for kind, names in self.outline.kinds(line.id, self._kinds)] if is_closed else []
         cells = self._cells(line)
         titles: dict[str, str] = {}
-        figures = {column: (value, value) for column, value in own.figures.items()} if own is not None else {}
         if is_closed:
-            figures = self.outline.extremes(line.id, self._figures)
             quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
             cells[FINDINGS] = " · ".join(quiet)
-        for column, figure in figure_columns():
-            if (spread := figures.get(column)) is not None:
-                cells[column] = figure.text_of(*spread)
-                titles |= {column: f"{column} {title}"} if (title := figure.title_of(*spread)) else {}
         if own is not None:
+            cells |= {name: column_called(name).figure_text(value) for name, value in own.figures.items()}
             cells[FINDINGS] = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
             cells["figures"] = " · ".join(own.words)
             if own.histogram is not None:
@@ -234,19 +224,23 @@ class WeightTree(Tree):
 
     def _cells(self, line: Line) -> dict[str, str]:
         """Return the texts of a line that need no scan by column."""
-        shares = shares_of(line.sums.numel, self.outline.share_of(line.sums), line.num_alike)
-        if line.number >= 0:
-            # A tied weight has its elements, and adds no share.
-            shares["elements"] = format_count(line.weights[0].numel)
+        # A tied weight has its elements.
+        numel, count = line.weights[0].numel if line.number >= 0 else line.sums.numel, line.num_alike
+        elements = {"elements": format_count(numel) if count == 1 else f"{count:,} × {format_count(numel // count)}"}
         if line.weights:
-            return cells_of(Row(line.label, line.weights, line.unlike)) | shares
+            return cells_of(Row(line.label, line.weights, line.unlike)) | elements
         if not line.has_below:
             # A module without weights.
             return {"name": legible(line.label), "notes": legible(line.unlike)}
         is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
         weights = counted(line.sums.num_weights, "state" if is_state else "weight")
         nbytes = format_nbytes(line.sums.nbytes)
-        return {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)} | shares
+        return {
+            "name": legible(line.label),
+            "shape": weights,
+            "bytes": nbytes,
+            "notes": legible(line.unlike),
+        } | elements
 
     def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Kind, list[str]]]) -> TreeLink | None:
         """Return the alarm of a weight, or of the weights below a closed line."""

@@ -271,33 +271,3 @@ def test_names_that_both_have_come_before_the_order():
     found = tnp.compare(tnp.weights(optimizer, model=model), turned.state_dict())
     assert found._pairs["state.fc.weight.exp_avg"] == "state.5.exp_avg"
     assert not found.reshaped
-
-
-@pytest.mark.parametrize("axis", [None, 0])
-def test_a_quantized_tensor_is_equal_to_its_file(axis, tmp_path):
-    """The dtype is that of torch on both sides; another scale is another tensor."""
-    values = torch.arange(6.0).reshape(2, 3) / 4
-
-    def quantized(scale: float) -> torch.Tensor:
-        if axis is None:
-            return torch.quantize_per_tensor(values, scale, 0, torch.qint8)
-        return torch.quantize_per_channel(values, torch.full((2,), scale), torch.zeros(2).long(), axis, torch.qint8)
-
-    torch.save({"w": quantized(0.25)}, tmp_path / "model.pt")
-    found = tnp.compare({"w": quantized(0.25)}, tmp_path / "model.pt")
-    assert (found.equal, found.retyped) == (True, ())
-    assert not tnp.compare({"w": quantized(0.5)}, tmp_path / "model.pt").equal
-    plain = tnp.compare({"w": quantized(0.25).dequantize()}, tmp_path / "model.pt")
-    assert (plain.equal, plain["w"].verdict) == (False, "the same values, float32 and qint8")
-    assert tnp.compare({"w": quantized(0.25).dequantize()}, {"w": quantized(0.25)}).retyped == ("w",)
-
-
-def test_of_two_optimizers_the_states_are_equal_and_not_what_they_step():
-    """The parameters are the model's: that these have moved is not denied."""
-    model, optimizer, _ = trained("AdamW")
-    step(model, optimizer)
-    before = copy.deepcopy(optimizer)
-    with torch.no_grad():
-        for one in model.parameters():
-            one.add_(1)
-    assert tnp.compare(before, optimizer)._told() == "same bits"

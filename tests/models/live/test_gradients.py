@@ -46,10 +46,3 @@ def test_while_others_run_none_is_read(monkeypatch):
     unguarded = Unguarded()
     assert gradients_of(tnp.weights(trained()).values(), unguarded) == {}
     assert unguarded.left_out
-
-
-def test_it_ends_when_it_is_told_to(monkeypatch):
-    """Before the next one is read."""
-    monkeypatch.setattr(gradients, "backward_runs_elsewhere", lambda: False)
-    left = [True, False, False]
-    assert len(gradients_of(tnp.weights(trained()).values(), Unguarded(), lambda: left.pop(0))) == 1

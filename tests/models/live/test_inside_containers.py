@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch import nn
-from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -196,40 +195,6 @@ def test_what_holds_no_weights_is_no_problem(container: str, what: str) -> None:
     # What is registered as None is told, as of a loss.
     assert (w.num_weights, w.problems) == (1, [])
     assert compared(build(PLAIN[what](), T), build(PLAIN[what](), T.clone())).equal
-
-
-def test_looking_into_containers_changes_nothing() -> None:
-    """Neither an optimizer, which makes states when it is asked, nor a tensor."""
-    model = linear(1.0)
-    optimizer = torch.optim.Adam(model.parameters())
-    tree = {"model": model, "opt": optimizer, "foo": Foo(model.fc.weight), "more": Loading()}
-    with unchanged(*model.parameters()):
-        w = tnp.weights(tree)
-        compared(tree, copy.copy(tree))
-    assert not optimizer.state
-    assert list(w)[2:] == ["opt.state.fc.weight", "opt.state.fc.bias"]
-
-
-def test_what_is_reached_by_two_names_is_one() -> None:
-    """A module, a part of it, its parameters and its state dict: tied, and counted once."""
-    model = linear(1.0)
-    tree = {"model": model, "again": [model], "part": model.fc, "w": model.fc.weight, "sd": model.state_dict()}
-    w = tnp.weights(tree)
-    assert w["model.fc.weight"].tied_to == ("again.0.fc.weight", "part.weight", "w")
-    assert w.totals.parameters == 8
-    assert w.totals.nbytes == 32
-
-
-def test_states_are_named_by_the_module_that_has_the_parameters() -> None:
-    """Of two modules and two optimizers each by its own; of one over both, with the names of the modules."""
-    g, d = linear(1.0), nn.Linear(4, 4)
-    both = torch.optim.SGD([*g.parameters(), *d.parameters()])
-    tree = {"g": g, "d": d, "opt_g": torch.optim.SGD(g.parameters()), "opt_d": torch.optim.SGD(d.parameters())}
-    w = tnp.weights(tree | {"both": both})
-    assert [one for one in w if ".state." in one] == [
-        "opt_g.state.fc.weight", "opt_g.state.fc.bias", "opt_d.state.weight", "opt_d.state.bias",
-        "both.state.g.fc.weight", "both.state.g.fc.bias", "both.state.d.weight", "both.state.d.bias",
-    ]  # fmt: skip
 
 
 def test_the_same_checkpoint_in_memory_and_in_a_file_has_the_same_weights() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import types
 
 import accelerate
@@ -158,36 +157,6 @@ def innermost(tensor: torch.Tensor) -> dict[str, torch.Tensor]:
     return found
 
 
-class Pair(torch.Tensor):
-    """A wrapper that nobody knows, of two tensors."""
-
-    @staticmethod
-    def __new__(cls, a, b):
-        return torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
-
-    def __init__(self, a, b):
-        self.a, self.b = a, b
-
-    def __tensor_flatten__(self):
-        return ["a", "b"], None
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        raise AssertionError(f"{func} has run")
-
-
-def test_a_wrapper_that_nobody_knows_names_its_tensors():
-    """Nothing of its class runs; its bytes are those of the tensors inside, of which one is shared."""
-    shared = torch.ones(2, 3)
-    model = nn.Module()
-    model.first, model.second = Pair(torch.ones(2, 3), shared), Pair(torch.ones(2, 3).short(), shared)
-    w = tnp.weights(model)
-    assert w["second"].note == "not registered, Pair: a int16 (2, 3), b float32 (2, 3)"
-    assert [w[name].nbytes for name in w] == [48, 36]
-    assert [w[name].tied_to for name in w] == [(), ()]
-    assert w.totals == (0, 18, 24 + 12 + 24)
-
-
 class Grown(nn.Module):
     """A parametrization of which the original has another shape than the weight."""
 
@@ -325,26 +294,6 @@ def test_a_page_finds_each_again_and_holds_none(tmp_path):
         with pytest.raises(tnp.NoDataError):
             reached(rows[0])
         namespace[name] = gone
-
-
-def test_released_rows_keep_nothing_alive():
-    """Neither tensors and arrays, nor the module that would make a weight."""
-    held = [nn.Linear(3, 4), quantized(), parametrized()]
-    namespace = {"held": held[0], "packed": held[1], "computed": held[2], "arrays": {"a": np.ones(5)}}
-    rows = []
-    for name, value in namespace.items():
-        w = tnp.weights(value, expression=name)
-        rows += released_rows(w, namespace, "")
-        w.close()
-    named = len(rows)
-    namespace.clear()
-    del held, value, w
-    gc.collect()
-    for one in rows:
-        assert one.tensor is None
-        with pytest.raises(tnp.NoDataError, match="reaches no weight any more"):
-            one.to_numpy()
-    assert len(rows) == named > 6
 
 
 def test_an_object_that_stands_for_a_tensor_counts_its_memory_once():

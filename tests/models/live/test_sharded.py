@@ -120,18 +120,6 @@ def test_what_no_rank_holds_is_said_to_be_on_no_rank():
 
 @needs_fsdp
 @in_fork
-def test_what_every_rank_holds_whole_is_not_spread():
-    """Replicated, plain, or parts of a sum: this rank holds as many elements as there are."""
-    tensors = LoneRank().tensors()
-    for name in ("replicated", "partial"):
-        explorer = tnp.weights({"w": tensors[name]})
-        assert (explorer.spread, explorer.totals.parameters) == (None, 24)
-    assert "on this rank" not in heading([torch.ones(3), tensors["replicated"]])
-    assert "4 bytes, 0 bytes on this rank" in heading([tensors["empty here"], 1])
-
-
-@needs_fsdp
-@in_fork
 def test_a_part_is_not_compared_with_a_whole():
     """Not with one of its own shape either: its elements are others than those of the tensor that it is called."""
     rank = LoneRank(1)
@@ -147,41 +135,6 @@ def test_a_part_is_not_compared_with_a_whole():
                     tnp.compare(*pair)
         assert tnp.compare(sharded, sharded).scope == "local shard of rank 1"
         assert tnp.compare(local, local.clone()).same_bits
-
-
-@needs_fsdp
-@in_fork
-def test_the_table_of_memory_has_the_bytes_that_this_process_holds():
-    """Those of the local shard, under either name."""
-    from gallery_child import shell
-    from IPython.utils.capture import capture_output
-
-    ip = shell()
-    ip.user_ns["s"] = LoneRank().tensors()["sharded"]
-    with capture_output() as captured:
-        ip.run_line_magic("tensors", "s*")
-    (output,) = captured.outputs
-    whole, local = (
-        line for line in output.data["text/plain"].splitlines() if line.lstrip("└ ").startswith(("s ", "s."))
-    )
-    assert "(24, 4)" in whole
-    assert "384 bytes, 96 bytes on this rank" in whole
-    assert "96 bytes" in local
-    assert "on this rank" not in local
-
-
-@needs_fsdp
-@in_fork
-def test_bytes_of_the_whole_and_of_this_rank_are_said_apart():
-    """In a card, in that of a list, and in the notes of an explorer."""
-    rank = LoneRank(3)
-    tensors = rank.tensors()
-    uneven = tensors["uneven"]
-    with rank.alone():
-        assert "(local shard of rank 3; rank 3 of 4 holds row 6 of 7 (1/7))" in str(tnp.card(uneven))
-        assert "Shape: 21 elements in 84 bytes, 12 bytes on this rank." in tnp.card(uneven)._repr_html_()
-        assert "84 bytes, 12 bytes on this rank" in str(tnp.card([uneven, torch.ones(2)]))
-        assert "3 of 21 elements, 12 of 84 bytes on this rank" in str(tnp.card(tnp.weights({"w": uneven})))
 
 
 @needs_fsdp

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import types
 
 import numpy as np
 import pytest
@@ -123,13 +122,3 @@ def test_tensors_of_an_optimizers_groups_are_listed(tmp_path):
     assert tnp.compare(optimizer, tmp_path / "x.pt").equal
     assert not tnp.compare(other, tmp_path / "x.pt").equal
     assert "param_groups.0.lr" in tnp.compare(optimizer, other).changed()
-
-
-def test_a_file_lacks_nothing_that_a_module_has_not_registered(tmp_path):
-    """No state dict has it; another module may have another one."""
-    module = nn.Linear(3, 2)
-    module.mask = types.SimpleNamespace(held=torch.ones(3))
-    torch.save(module.state_dict(), tmp_path / "model.pt")
-    for saved in (tmp_path / "model.pt", module.state_dict()):
-        assert tnp.compare(module, saved).equal and tnp.compare(saved, module).equal
-    assert tnp.compare({"model": module}, {"model": module.state_dict()}).equal

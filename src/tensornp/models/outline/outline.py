@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter
+from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.entries.relations import not_counted
 from tensornp.models.names.search import facts_of
 from tensornp.models.outline.columns import COLUMNS, STATES, Asked, Column, column_called, has_state, passes, searched
@@ -46,15 +46,11 @@ class Line(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The number of some weights, their elements and bytes; shared ones count once.
-
-    `own_numel` are elements of weights alone: states of optimizers are no part of a model.
-    """
+    """The number of some weights, their elements and bytes; shared ones count once."""
 
     num_weights: int
     numel: int
     nbytes: int
-    own_numel: int = 0
 
 
 class _Node(NamedTuple):
@@ -108,23 +104,13 @@ class Outline:
                 waiting.extend(branch.below)
         return frozenset(found)
 
-    def below(self, parent: int, asked: Asked) -> Sequence[Any]:
-        """Return the branches and weights below a branch, by size if asked; -1 is the top."""
-        lines: Sequence[Any] = self._top
-        if parent >= 0:
-            branch = self._nodes[parent].branch
-            # A pattern opens into the weights that it stands for.
-            lines = [*(branch.entries if len(branch.entries) > 1 else ()), *branch.below]
-        if not asked.orders_groups:
-            return lines
-
-        def size(one: Any) -> tuple[float, float]:
-            # A fold counts as one part.
-            count = one.count if isinstance(one, Branch) else 1
-            sums = self._nodes[one.number].sums if isinstance(one, Branch) else self.sums_of((one,))
-            return self.share_of(sums) / count if asked.sort == "share" else 0.0, sums.numel / count
-
-        return sorted(lines, key=size, reverse=asked.descending)
+    def below(self, parent: int) -> Sequence[Any]:
+        """Return the branches and weights below a branch; -1 is the top."""
+        if parent < 0:
+            return self._top
+        branch = self._nodes[parent].branch
+        # A pattern opens into the weights that it stands for.
+        return [*(branch.entries if len(branch.entries) > 1 else ()), *branch.below]
 
     def id_of(self, one: Branch | WeightEntry) -> int:
         """Return the number of a branch, or one after those of all branches."""
@@ -216,20 +202,6 @@ class Outline:
                 alike.setdefault(kinds[one.name], []).append(one.name)
         return sorted(alike.items())
 
-    def extremes(self, branch: int, figures: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[float, float]]:
-        """Return the least and the greatest number of each column; empty if some weights are unread."""
-        weights = self.weights_of(branch)
-        read = [one for one in weights if not one.problem and one.kind != COMPUTED and one.numel]
-        if not all(figures.get(one.name) for one in read):
-            return {}
-        found: dict[str, tuple[float, float]] = {}
-        # Counters are left out, unless there is nothing else.
-        for one in [one for one in weights if not is_counter(one)] or weights:
-            for column, value in figures.get(one.name, {}).items():
-                least, greatest = found.get(column, (value, value))
-                found[column] = min(least, value), max(greatest, value)
-        return found
-
     @cached_property
     def sums(self) -> Sums:
         return self.sums_of(self.weights)
@@ -237,14 +209,7 @@ class Outline:
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         every = list(weights)
         counted = [one for one in every if one.name not in self._not_counted]
-        own_numel = sum(one.numel for one in counted if one.kind != "state")
-        return Sums(len(every), sum(one.numel for one in counted), sum(one.nbytes for one in counted), own_numel)
-
-    def share_of(self, sums: Sums) -> float:
-        """Return the fraction of all elements, without states if there are others."""
-        if self.sums.own_numel:
-            return sums.own_numel / self.sums.own_numel
-        return sums.numel / self.sums.numel if self.sums.numel else 0.0
+        return Sums(len(every), sum(one.numel for one in counted), sum(one.nbytes for one in counted))
 
     @cached_property
     def told(self) -> frozenset[str]:
