@@ -153,8 +153,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         in_memory = [held for one in every if (held := held_by(one)) is not None]
         elements, nbytes = stored_in_memory(in_memory)
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])
-        counted_ones = (one for one in _each_once(every) if self._is_counted(one))
-        parameters = sum(one._num_parameters or 0 for one in counted_ones)
+        own = _each_once(one for one in every if self._is_counted(one))
+        parameters = sum(one._num_parameters or 0 for one in own)
         return Totals(parameters, elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
@@ -245,13 +245,11 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
-        here = f"on this rank {spread[0]:,} and {format_nbytes(totals.nbytes)}" if spread else ""
+        num_nothing = len(self) - self.num_weights
         said = [
             number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
-            self.told_parameters(totals.parameters),
-            format_nbytes(spread[1]) if spread else self.told_nbytes(totals.nbytes),
-            here, counted(len(self.problems), "problem") if self.problems else "",
+            self.told_parameters(self.totals.parameters), self.told_nbytes(self.totals.nbytes),
+            counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
 

@@ -14,7 +14,7 @@ from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.changes import digest_of, fingerprint, fingerprint_of_array
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, form_of, parts_of
+from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.locate import locate
@@ -92,17 +92,6 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
     return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, None, {})
 
 
-def _layout_of(tensor: Any) -> str:
-    """Return the placement of a tensor over ranks: "S(0) on dp 4"; empty without one."""
-    if is_of_torch(tensor) or not is_tensor(tensor) or form_of(tensor).kind is not LOCAL:
-        return ""
-    spread: Any = tensor
-    mesh = spread.device_mesh
-    names = mesh.mesh_dim_names or ("",) * len(mesh.shape)
-    over = " × ".join(f"{name} {n}".strip() for name, n in zip(names, mesh.shape, strict=True))
-    return f"{', '.join(map(str, spread.placements))} on {over}"
-
-
 def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:
     """Return a row for each weight, or for one with figures.
 
@@ -120,9 +109,10 @@ def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, 
         tensor = entry.tensor
         shard = None if is_of_torch(tensor) or not is_tensor_like(tensor) else inspect(tensor).shard
         box = () if shard is None else (shard.offsets, shard.shape) if shard.offsets is not None else None
+        layout = ", ".join(shard.placements) if shard is not None else ""
         facts = Facts(
             entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
-            entry.location.partition(":")[0], _layout_of(tensor), min(entry.tied_to, default=""),
+            entry.location.partition(":")[0], layout, min(entry.tied_to, default=""),
         )  # fmt: skip
         digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
         rows.append((key, tuple(facts), box, digest, *(_figures_of(entry, shard) if name else ((), ()))))

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple, TypeVar
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, PARTIAL, TensorStats, scoped, sum_of
-from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.answering import Facts
 from tensornp.processes.asking import Answers, Asker, Row, ranks_text
 
 _MAX_NAMED = 3
+_MAX_DRIFT_NBYTES = 2**26
+"""Bytes of a weight that are all compared."""
 _Found = TypeVar("_Found")
 
 
@@ -102,14 +104,9 @@ class RankWeights(_ByName[OnRanks]):
         """Return the statistics of one weight on all ranks; replicas count once."""
         return stats_on(self._asker, self.expression, self[name].name)
 
-    def drift(self, max_nbytes: int = 2**26) -> Drift:
-        """Return the replicas of sharded weights, and the plain tensors, that differ.
-
-        Weights of more than `max_nbytes` are sampled.
-        """
-        if type(max_nbytes) is not int or max_nbytes < 1:
-            raise BadRequestError(f"max_nbytes must be a number of bytes, got {max_nbytes!r}")
-        return Drift(self._asker.ask(self.expression, "", max_nbytes), self.expression)
+    def drift(self) -> Drift:
+        """Return the replicas of sharded weights, and the plain tensors, that differ; large ones are sampled."""
+        return Drift(self._asker.ask(self.expression, "", _MAX_DRIFT_NBYTES), self.expression)
 
     def differences(self) -> dict[str, str]:
         """Return the weights that are not the same on all ranks, each with how they differ."""

@@ -15,13 +15,6 @@ from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import (
     COLUMNS,
     FINDINGS,
-    FOUND_STATE,
-    FOUND_STATES,
-    INFINITY_STATE,
-    NAN_STATE,
-    NOT_FINITE_STATE,
-    QUIET_STATE,
-    UNREAD,
     Asked,
     cells_of,
     column_called,
@@ -31,7 +24,7 @@ from tensornp.models.outline.columns import (
 )
 from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind, kind_of
+from tensornp.models.scan.findings import ALARM_RANK, Kind, kind_of
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
 from tensornp.render.layout.words import cost_of_scan
@@ -64,14 +57,10 @@ class WeightTree(Tree):
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
         self._kinds: dict[str, Kind] = {}
-        self._states: set[str] = set()
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
-        # A weight without values is not unread.
-        readable = (one.name for one in self._weights if one._can_be_read or one.name in self.found)
-        self._states = set().union(*map(self.states, readable))
         kinds = ((name, kind_of(one.findings)) for name, one in self.found.items())
         self._kinds = {name: kind for name, kind in kinds if kind is not None}
         self.outline.forget()
@@ -87,18 +76,6 @@ class WeightTree(Tree):
         """Return the kind of the worst finding of a weight, or ``""``."""
         kind = kind_of(self.found[name].findings) if name in self.found else None
         return kind.what if kind is not None else ""
-
-    def states(self, name: str) -> tuple[str, ...]:
-        """Return the states of a weight that a scan determines."""
-        own = self.found.get(name)
-        if own is None:
-            return (UNREAD,)
-        goals = {one.goal for one in own.alarms}
-        is_in = {
-            NOT_FINITE_STATE: own.rank < ALARM_RANK, NAN_STATE: "nan" in goals, INFINITY_STATE: "inf" in goals,
-            FOUND_STATE: own.rank < QUIET_RANK, QUIET_STATE: QUIET_RANK <= own.rank < UNRANKED,
-        }  # fmt: skip
-        return tuple(state for state, is_so in is_in.items() if is_so)
 
     # --- the tree
 
@@ -152,14 +129,9 @@ class WeightTree(Tree):
         return none_fits(asked.search, [one.name for one in self._weights])
 
     def _filters_html(self, chosen: dict[str, str]) -> str:
-        """Return the lists of filters, also with the states and the chosen finding of scans."""
-        found = [state for state in FOUND_STATES if state in self._states]
-        # NaN and infinity are two choices only if there are both.
-        both = {NAN_STATE, INFINITY_STATE}
-        found = [state for state in found if state not in both or both <= {*found}]
+        """Return the lists of filters, also with the chosen finding of a scan."""
         choices = self.outline.choices
         options = {name: {value: value for value in values} for name, values in choices.items()}
-        options["state"] |= {state: state for state in found}
         if "where" in options:
             options["where"] = {value: _LAST_PART.sub("", value) for value in options["where"]}
         options |= {FINDINGS: {}} if FINDINGS in chosen else {}
@@ -188,7 +160,6 @@ class WeightTree(Tree):
         is_closed = bool(self.found) and line.has_below and not is_open
         below = [(Kind(*kind), names) for kind, names in self.outline.kinds(line.id, self._kinds)] if is_closed else []
         cells = self._cells(line)
-        titles: dict[str, str] = {}
         if is_closed:
             quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
             cells[FINDINGS] = " · ".join(quiet)
@@ -198,11 +169,8 @@ class WeightTree(Tree):
             cells["figures"] = " · ".join(own.words)
             if own.histogram is not None:
                 cells["figures"] = Drawn(cells["figures"], histogram_img(own.histogram))
-        if line.num_alike > 1:
-            numel = line.sums.numel
-            titles["elements"] = f"{line.num_alike:,} × {numel // line.num_alike:,}, {numel:,} in all"
         goals = {name: goal for name, goal in _GOALS.items() if line.number >= 0 and cells.get(name)}
-        titles |= {name: f"Go to the element of the {name} (m)" for name in goals}
+        titles = {name: f"Go to the element of the {name} (m)" for name in goals}
         name = legible(line.weights[0].name if line.number >= 0 else line.label)
         sizes = (
             (counted(line.sums.numel, "element"), counted(line.sums.nbytes, "byte")) if line.sums.num_weights else ()
@@ -225,8 +193,7 @@ class WeightTree(Tree):
     def _cells(self, line: Line) -> dict[str, str]:
         """Return the texts of a line that need no scan by column."""
         # A tied weight has its elements.
-        numel, count = line.weights[0].numel if line.number >= 0 else line.sums.numel, line.num_alike
-        elements = {"elements": format_count(numel) if count == 1 else f"{count:,} × {format_count(numel // count)}"}
+        elements = {"elements": format_count(line.weights[0].numel if line.number >= 0 else line.sums.numel)}
         if line.weights:
             return cells_of(Row(line.label, line.weights, line.unlike)) | elements
         if not line.has_below:

@@ -1,14 +1,12 @@
-"""What containers hold besides tensors: modules, optimizers and storages are listed, and what cannot be is named."""
+"""What containers hold besides tensors: modules and optimizers are listed, and what cannot be is named."""
 
 from __future__ import annotations
 
 import collections
 import copy
 import dataclasses
-import functools
 import io
 import itertools
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -97,8 +95,6 @@ LISTED: dict[str, tuple[Callable[[float], Any], list[str]]] = {
     "module": (linear, ["fc.weight", "fc.bias"]),
     "scripted module": (lambda value: torch.jit.script(linear(value)), ["fc.weight", "fc.bias"]),
     "optimizer": (stepped, ["state.p.step", "state.p.exp_avg", "state.p.exp_avg_sq"]),
-    "storage": (lambda value: torch.full((3,), value).untyped_storage(), [""]),
-    "typed storage": (lambda value: torch.full((3,), value).storage(), [""]),
     "dataclass": (lambda value: Record(linear(value), 3), ["held.fc.weight", "held.fc.bias"]),
     "parameters": (lambda value: nn.ParameterList([torch.full((2,), value)]), ["0"]),
 }
@@ -108,14 +104,6 @@ NAMED: dict[str, tuple[Callable[[float], Any], str]] = {
     "slots": (lambda value: Slotted(torch.full((2,), value)), "Slotted"),
     "mapping": (lambda value: Loading(), "Loading"),
     "chain map": (lambda value: collections.ChainMap({"a": torch.full((2,), value)}), "ChainMap"),
-    "mapping proxy": (lambda value: types.MappingProxyType({"a": torch.full((2,), value)}), "mappingproxy"),
-    "partial": (lambda value: functools.partial(print, torch.full((2,), value)), "partial"),
-    "bound method": (lambda value: linear(value).forward, "method"),
-    "generator": (lambda value: (one for one in [torch.full((2,), value)]), "generator"),
-    "iterator": (lambda value: iter([torch.full((2,), value)]), "list_iterator"),
-    "bytes that change": (lambda value: bytearray([int(value)]), "bytearray"),
-    "buffer": (lambda value: memoryview(bytes([int(value)])), "memoryview"),
-    "explorer": (lambda value: tnp.weights(linear(value)), "WeightsExplorer"),
     "scheduler": (lambda value: torch.optim.lr_scheduler.StepLR(stepped(value), 1), "StepLR"),
 }
 

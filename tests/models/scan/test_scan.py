@@ -160,7 +160,6 @@ def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     """And nothing is written where it does not, or is not wanted."""
     tnp.weights(model[0]).scan()
     monkeypatch.setattr(scan, "_DELAY_S", 0.0)
-    monkeypatch.setattr(scan, "_TOLD_EVERY_S", 0.0)
     tnp.weights(model[0]).scan(progress=False)
     tnp.compare(model[1], model[1], progress=False)
     assert capsys.readouterr().err == ""

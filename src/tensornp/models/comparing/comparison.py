@@ -17,7 +17,7 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.comparing.one_sided import differing_values, sides_of
-from tensornp.models.comparing.rows import STEP, directions_of, has_other_shape, quantity_of, rows_of
+from tensornp.models.comparing.rows import STEP, has_other_shape, quantity_of, rows_of
 from tensornp.models.entries.entry import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import gradients_of
@@ -221,23 +221,6 @@ class WeightsComparison(Mapping[str, Comparison]):
                 num = sum(not self._found[name].equal for name in names)
                 told.append(f"{num:,} of {counted(len(names), noun)}")
         return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}"
-
-    def directions(self, name: str, num_directions: int = 8) -> float:
-        """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
-
-        A merged LoRA of that rank has nearly 1. The method is a randomized SVD. It reads both weights completely, and
-        changes no random state.
-
-        Raises
-        ------
-        NoSuchWeightError
-            For a name that is not there.
-        BadRequestError
-            If the weight is no matrix, has another shape in the second, or has not changed.
-        """
-        self[name]
-        own = self._called_here(name)
-        return directions_of(self._first[own], self._second[self._pairs[own]], num_directions)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""

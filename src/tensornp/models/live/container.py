@@ -11,13 +11,11 @@ import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, is_array
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_module, is_strided, storage_address
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import LEAVES, is_container, is_seen, leaves
-from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.relations import relate
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.listing import MAX_LEAVES, Listing
@@ -60,7 +58,7 @@ def explorer_of(
         entries, why = with_names(entries, saved, parameters_of(model))
         problems += [f"the states are not named by this model, {one}" for one in why if one]
     return WeightsExplorer(
-        _related(entries), expression or type(obj).__name__, metadata=values, problems=problems,
+        with_pairs(with_packed(relate(entries))), expression or type(obj).__name__, metadata=values, problems=problems,
         is_of_module=is_of_module, classes=listing.classes,
     )  # fmt: skip
 
@@ -98,15 +96,6 @@ def _key_alone(step: Any) -> Any:
     return int(found[1]) if found else None
 
 
-def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Note ties, packed codes, pairs of adapters, and weights that FSDP2 has gathered."""
-    if addresses := gathered_addresses():
-        are_there = [is_strided(one.tensor) and storage_address(one.tensor) in addresses for one in entries]
-        pairs = zip(entries, are_there, strict=True)
-        entries = [noted(one, GATHERED, first=False) if is_there else one for one, is_there in pairs]
-    return with_pairs(with_packed(relate(entries)))
-
-
 def has_weights(obj: Any) -> bool:
     """Return whether a container has weights among its first values."""
     every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
@@ -115,7 +104,7 @@ def has_weights(obj: Any) -> bool:
 
 def _has_weights(leaf: Any) -> bool:
     is_of_torch = id(type(leaf)) not in LEAVES and (is_module(leaf) or _is_optimizer(leaf))
-    return is_of_torch or is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf)
+    return is_of_torch or is_tensor_like(leaf) or is_array(leaf)
 
 
 def why_nothing(obj: Any) -> str:

@@ -17,7 +17,7 @@ from tensornp.core.namespace.members import registered, registered_names, unregi
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import TensorSource, weight_of
-from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps, packed_class
+from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps
 from tensornp.models.live.listing import Listing, code_of, joined
 from tensornp.models.names.quoted import shown_names
 
@@ -69,12 +69,10 @@ class _Walk:
                 if kind == "buffer" and key in passing and child is not None:
                     entry = noted(entry._with_(_saved_as=None), "not in the state dict")
                 self._listing.put(entry)
-        is_packed = bool(packed_class(module))
-        if not is_packed:
-            self._list_attributes(module, name, code)
+        self._list_attributes(module, name, code)
         for entry in computed_weights(module, code):
             self._listing.put(entry._with_(name=joined(name, entry.name)))
-        for key, step, child, kind in () if is_packed else members:
+        for key, step, child, kind in members:
             if kind == "" and is_module(child):
                 maps = (one._replace(prefix=f"{one.prefix}{key}.") for one in offloaded if one.reaches_below)
                 its_name = name if _is_wrapper(module, key) else joined(name, key)

@@ -187,10 +187,6 @@ COLUMNS: tuple[Column, ...] = (
 MAX_PATTERN = 200
 """Characters of a search; a regular expression is not timed."""
 STATES = ("trained", "frozen", "tied", "no values")
-NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE = "NaN or infinity", "NaN", "infinity"
-FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "probably intended", "not read"
-FOUND_STATES = (NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE, FOUND_STATE, QUIET_STATE, UNREAD)
-"""States of weights after a scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +214,11 @@ def searched(text: str, names: Sequence[str], facts: Sequence[str] = ()) -> list
 def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = None) -> bool:
     """Return whether a weight passes the filters.
 
-    `found` has the results of a scan: by the name of a weight, `worst` returns its worst finding, and `states`.
+    `found` has the results of a scan: `worst` returns the worst finding of a weight by its name.
     """
     for column, wanted in filters:
         if column == FINDINGS:
             is_passed = found is not None and found.worst(one.name) == wanted
-        elif column == "state" and wanted in FOUND_STATES:
-            is_passed = found is not None and wanted in found.states(one.name)
         elif column == "state":
             is_passed = has_state(one, wanted)
         else:

@@ -46,7 +46,6 @@ class Branch:
     below: Sequence[Branch] = ()
     unlike: str = ""
     signature: int = -1
-    count: int = 1
     module: str = ""
     prefixes: tuple[str, ...] = ()
     """Full names of the modules that it stands for."""
@@ -165,9 +164,8 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
     first = group[0]
     below = [put_together(some[0].label, some) for some in zip(*(one.below for one in group), strict=True)]
     entries = tuple(chain.from_iterable(one.entries for one in group))
-    count = sum(one.count for one in group)
     prefixes = tuple(chain.from_iterable(one.prefixes for one in group))
-    return Branch(label, entries, below, first.unlike, first.signature, count, first.module, prefixes)
+    return Branch(label, entries, below, first.unlike, first.signature, first.module, prefixes)
 
 
 def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
@@ -183,29 +181,23 @@ def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
 def _difference(own: Mapping[str, tuple[Any, ...]], usual: Mapping[str, tuple[Any, ...]]) -> str:
     """Return a text on the difference from the usual branch, or ``""``."""
     has_unknown = any(kind[1] is None for kind in (*own.values(), *usual.values()))
-    if has_unknown or own.keys().isdisjoint(usual):
+    if has_unknown or own.keys().isdisjoint(usual) or "" in own.keys() ^ usual.keys():
         return ""
     lacks = [name for name in usual if name not in own]
     extra = [name for name in own if name not in usual]
-    if not all(lacks + extra):
-        return ""
+    said = [f"has no {_named(lacks)}"] if lacks else []
+    said += [f"has {_named(extra)} besides"] if extra else []
     other: dict[tuple[Any, Any], list[str]] = {}
-    for name in (name for name in own if name in usual):
+    for name in (one for one in own if one in usual):
         for i, pair in enumerate(zip(own[name][:4], usual[name][:4], strict=True)):
             # States have the shapes of their parameters.
             if pair[0] != pair[1] and not (i == 1 and own[name][0] == "state"):
                 other.setdefault(pair, []).append(name or "it")
-    said = [f"has no {_named(lacks)}"] if lacks else []
-    said += [f"has {_named(extra)} besides"] if extra else []
     for (a, b), names in other.items():
         verb = "is" if len(names) == 1 else "are"
-        said.append(f"{_named(names)} {verb} {_shown(a)}, usually {_shown(b)}")
-    more = len(said) - _MAX_NAMED
-    return "; ".join([*said[:_MAX_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
-
-
-def _shown(fact: Any) -> str:
-    return "not noted" if fact == "" else "not known" if fact is None else str(fact)
+        facts = ["not noted" if fact in ("", None) else str(fact) for fact in (a, b)]
+        said.append(f"{_named(names)} {verb} {facts[0]}, usually {facts[1]}")
+    return "; ".join(said[:_MAX_NAMED]) + (f"; and {len(said) - _MAX_NAMED:,} more" if len(said) > _MAX_NAMED else "")
 
 
 def _named(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
     `label` is the part of the name: in a list the whole name, and below a pattern the keys that differ. Each line has
     an `id`. `number` belongs to a single weight, and is -1 for others. `sums` are those of its weights, else of all
-    weights below. `class_name` is the class of the modules if the name differs. `num_alike` counts equal parts.
+    weights below. `class_name` is the class of the modules if the name differs.
     """
 
     label: str
@@ -37,7 +37,6 @@ class Line(NamedTuple):
     sums: Sums
     unlike: str = ""
     class_name: str = ""
-    num_alike: int = 1
 
     @property
     def is_quiet(self) -> bool:
@@ -136,12 +135,10 @@ class Outline:
         node = self._nodes[one.number]
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         has_below = bool(one.below) or len(one.entries) > 1
-        # Parts are not alike if weights of some count elsewhere.
-        is_shared = bool(self._not_counted) and any(w.name in self._not_counted for w in self.weights_of(one.number))
+        class_name = class_said(one, self._classes)
         return Line(
-            one.label, one.number, number, node.level, has_below, one.entries, node.sums, one.unlike,
-            class_said(one, self._classes), 1 if is_shared else one.count,
-        )  # fmt: skip
+            one.label, one.number, number, node.level, has_below, one.entries, node.sums, one.unlike, class_name
+        )
 
     def chosen(self, asked: Asked, found: Any = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order; `found` has the results of a scan."""

@@ -24,7 +24,6 @@ from tensornp.models.scan.table import ScanTable
 
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
-_TOLD_EVERY_S = 0.2
 _DELAY_S = 1.0
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
@@ -64,16 +63,14 @@ def scan_entries(
 
 
 def _told(progress: Progress | None, total: int) -> Callable[[float], None]:
-    """Return a function that adds read bytes, and tells `progress` now and then."""
-    done = last = 0.0
+    """Return a function that adds read bytes, and tells `progress`."""
+    done = 0.0
 
     def add(nbytes: float) -> None:
-        nonlocal done, last
+        nonlocal done
         done += nbytes
-        if progress is not None and (done >= total - 0.5 or time.monotonic() - last > _TOLD_EVERY_S):
-            last = time.monotonic()
-            if progress(round(done), total) is False:
-                raise _StoppedError
+        if progress is not None and progress(round(done), total) is False:
+            raise _StoppedError
 
     return add
 
