@@ -280,11 +280,10 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert page.ask("values", row=number, goal="widest")["type"] == "error"
 
 
-def test_a_scan_can_be_ended(shown, monkeypatch):
+def test_a_scan_can_be_ended(shown):
     """What was read stays."""
     page = shown({str(i): torch.ones(1000) for i in range(50)})
     page.ask("rows")
-    monkeypatch.setattr("tensornp.models.scan.run._TOLD_EVERY_S", 0)
     page.found = lambda code: (page.ask_end() if code == "model['5']" else None) or page.objects[code]
     page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])
     page.ask("scan")
@@ -294,7 +293,6 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     assert note.startswith("the scan was stopped when ")
     read = int(note.split()[5])
     assert note.endswith(f"when {read} of 50 weights were read; Read again reads all") and 0 < read < 50
-    assert page.names(filters={"state": "not read"}) == [str(i) for i in range(read, 50)]
     page.found = page.objects.__getitem__
     page.scan()
     assert not any("stopped" in one["text"] for one in page.findings())

@@ -56,12 +56,9 @@ class Asker:
         self._ranks: dict[Any, int | None] = {}
         self._open: dict[Any, Future[Any]] = {}
 
-    def ids(self) -> list[Any]:
-        return list(self._transport.ids)
-
     def ask(self, *question: Any) -> Answers:
         """Ask all processes one question, and return the answers that came in time."""
-        now, asked, why = self.ids(), dict[Any, Future[Any]](), dict[Any, str]()
+        now, asked, why = list(self._transport.ids), dict[Any, Future[Any]](), dict[Any, str]()
         for id in dict.fromkeys((*self._open, *now)):
             if id not in now:
                 why[id] = _DEAD
@@ -80,7 +77,8 @@ class Asker:
             self._ranks[id] = rank = self._ranks.get(id) if rank is None else rank
             every.num_ranks = max(every.num_ranks, num)
             if reason:
-                every.reasons[id] = ("engine", id, reason) if rank is None else ("rank", rank, reason)
+                name = f"engine {cut(str(id), MAX_INSIDE)}" if rank is None else f"rank {rank}"
+                every.silent[id] = f"{name} {reason}"
             else:
                 found[id if rank is None else rank] = id, result
         for rank in sorted(found) if all(type(rank) is int for rank in found) else found:
@@ -130,31 +128,18 @@ class Row(NamedTuple):
 
 @dataclass
 class Answers:
-    """The answers to one question by rank, the ids of who gave them, and the reasons of the others by id."""
+    """The answers to one question by rank, and the reasons of silent processes by id."""
 
     num_ranks: int = 0
     found: dict[Any, Any] = field(default_factory=dict)
     answered: tuple[Any, ...] = ()
-    reasons: dict[Any, tuple[str, Any, str]] = field(default_factory=dict)
-
-    @property
-    def silent(self) -> dict[Any, str]:
-        """Reasons of the processes that have not answered, by id."""
-        return {id: f"{ranks_text([rank], noun)} {reason}" for id, (noun, rank, reason) in self.reasons.items()}
+    silent: dict[Any, str] = field(default_factory=dict)
 
     @property
     def count_text(self) -> str:
         """How many have answered: "32 ranks", "31 of 32 ranks"."""
         num = len(self.found)
         return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
-
-    @property
-    def silent_lines(self) -> list[str]:
-        """Why processes have not answered, one sentence per reason."""
-        by_reason: dict[tuple[str, str], list[Any]] = {}
-        for noun, rank, reason in self.reasons.values():
-            by_reason.setdefault((noun, reason), []).append(rank)
-        return [f"{ranks_text(ranks, noun)}: {reason}" for (noun, reason), ranks in by_reason.items()]
 
     def rows(self) -> Iterator[tuple[Any, str, Row]]:
         """Yield each rank with each of its weights."""
@@ -164,10 +149,10 @@ class Answers:
                 yield rank, name, Row(Facts(*facts), box, digest, made, places)
 
 
-def ranks_text(ranks: Iterable[Any], noun: str = "rank") -> str:
+def ranks_text(ranks: Iterable[Any]) -> str:
     """Return ranks in words: "rank 7", "ranks 0..3, 9"."""
     every = list(ranks)
     is_numbered = all(type(one) is int for one in every)
     names = list(number_ranges(sorted(every))) if is_numbered else [cut(str(one), MAX_INSIDE) for one in every]
     more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-    return f"{noun}{'s' * (len(every) != 1)} {', '.join(names[:_MAX_NAMED])}{more}"
+    return f"rank{'s' * (len(every) != 1)} {', '.join(names[:_MAX_NAMED])}{more}"

@@ -47,24 +47,12 @@ class OnRanks:
         return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
 
 
-class _Answered:
-    """A record of all ranks: ids of the processes that answered, and reasons of the others."""
+class _ByName(Mapping[str, _Found]):
+    """A mapping by the names of weights, and the ids of answering and silent processes."""
 
-    answers: Answers
-
-    @property
-    def answered(self) -> tuple[Any, ...]:
-        return self.answers.answered
-
-    @property
-    def silent(self) -> dict[Any, str]:
-        return self.answers.silent
-
-
-class _ByName(_Answered, Mapping[str, _Found]):
-    """A mapping by the names of weights."""
-
-    _found: dict[str, _Found]
+    def __init__(self, answers: Answers, expression: str, found: dict[str, _Found]) -> None:
+        self.expression, self.answered, self.silent = expression, answers.answered, answers.silent
+        self._count_text, self._found = answers.count_text, found
 
     def __getitem__(self, name: str) -> _Found:
         if name in self._found:
@@ -87,18 +75,19 @@ class RankWeights(_ByName[OnRanks]):
     ----------
     expression : str
         The expression that was looked up on each rank.
-    answers : Answers
-        The ranks that answered, and those that did not.
+    answered : tuple
+        Ids of the processes that answered.
+    silent : dict
+        Why others have not answered, by id.
     """
 
     def __init__(self, asker: Asker, expression: str) -> None:
-        self.answers = asker.ask(expression)
-        self._asker, self.expression = asker, expression
+        answers, self._asker = asker.ask(expression), asker
         facts: dict[str, dict[Any, Facts]] = {}
-        for rank, name, row in self.answers.rows():
+        for rank, name, row in answers.rows():
             facts.setdefault(name, {})[rank] = row.facts
-        every = tuple(self.answers.found)
-        self._found = {name: OnRanks(name, of_rank, every) for name, of_rank in facts.items()}
+        every = tuple(answers.found)
+        super().__init__(answers, expression, {name: OnRanks(name, its, every) for name, its in facts.items()})
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -115,12 +104,11 @@ class RankWeights(_ByName[OnRanks]):
     @property
     def told(self) -> str:
         """A summary of the ranks: "32 ranks: the same 1,200 tensors"."""
-        num = len(self.differences())
-        if not self.answers.found:
-            return self.answers.count_text
-        if not num:
-            return f"{self.answers.count_text}: the same {counted(len(self), 'tensor')}"
-        return f"{self.answers.count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
+        if not self.answered:
+            return self._count_text
+        if num := len(self.differences()):
+            return f"{self._count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
+        return f"{self._count_text}: the same {counted(len(self), 'tensor')}"
 
     def __repr__(self) -> str:
         notes = (cut(f"{name}: {note}", MAX_TOLD) for name, note in islice(self.differences().items(), _MAX_NAMED))
@@ -137,7 +125,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankStats(_Answered, TensorStats):
+class RankStats(TensorStats):
     """Statistics of all ranks: elements that several hold count once.
 
     Attributes
@@ -149,15 +137,16 @@ class RankStats(_Answered, TensorStats):
         Where NaN and infinities are on each rank.
     differing : tuple
         The ranks whose bits, shape or dtype differ from those of most ranks; they are left out.
-    answers : Answers
-        The ranks that answered, and those that did not.
+    answered, silent
+        As of `RankWeights`.
     """
 
     name: str = field(default="", compare=False)
     facts: Facts | None = field(default=None, compare=False)
     places: tuple[Place, ...] = field(default=(), compare=False)
     differing: tuple[Any, ...] = field(default=(), compare=False)
-    answers: Answers = field(default_factory=Answers, compare=False)
+    answered: tuple[Any, ...] = field(default=(), compare=False)
+    silent: dict[Any, str] = field(default_factory=dict, compare=False)
 
 
 _MAX_NBYTES = 2**36
@@ -189,7 +178,10 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     base = scoped(replace(figures, real=real, imag=imag), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
-    return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)
+    return RankStats(
+        **own, name=name, facts=facts, places=places, differing=tuple(differing), answered=answers.answered,
+        silent=answers.silent,
+    )  # fmt: skip
 
 
 def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], dict[tuple[str, Any], list[Any]]]:
@@ -221,8 +213,6 @@ class Drift(_ByName[str]):
 
     Attributes
     ----------
-    answers : Answers
-        The ranks that answered, and those that did not.
     num_compared : int
         Weights with the same part on several ranks.
     not_compared : tuple of str
@@ -230,21 +220,21 @@ class Drift(_ByName[str]):
     """
 
     def __init__(self, answers: Answers, expression: str) -> None:
-        self.answers, self.expression = answers, expression
         every = _replicas(one for one in answers.rows() if one[2].digest is not None)
         unread = dict.fromkeys(name for (name, *_), found in every.items() if not all(digest for _, digest in found))
         self.not_compared = tuple(unread)
         compared = {key: one for key, one in every.items() if key[0] not in unread and sum(map(len, one.values())) > 1}
         self.num_compared = len({name for name, *_ in compared})
-        self._found = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
+        texts = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
+        super().__init__(answers, expression, texts)
 
     @property
     def told(self) -> str:
         """How many weights differ, on how many ranks."""
         if not self.num_compared:
-            return f"{self.answers.count_text}: no tensor that several hold"
+            return f"{self._count_text}: no tensor that several hold"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
-        return f"{self.answers.count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
+        return f"{self._count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
 
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"

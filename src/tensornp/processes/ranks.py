@@ -45,10 +45,6 @@ class Ranks:
         """
         return stats_on(self._asker, _checked(expression), expression.strip())
 
-    def __repr__(self) -> str:
-        num = len(self._asker.ids())
-        return f"<Ranks of {num:,} process{'es' * (num != 1)}>"
-
 
 def ranks(client: Any, timeout: float = 5) -> Ranks:
     """Connect to all ranks of a job, for ``.weights("model")`` and ``.card("model.fc.weight")``.

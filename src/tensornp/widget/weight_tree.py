@@ -24,7 +24,7 @@ from tensornp.models.outline.columns import (
 )
 from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.scan.findings import ALARM_RANK, Kind, kind_of
+from tensornp.models.scan.findings import ALARM_RANK, Kind, by_kind, kind_of
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
 from tensornp.render.layout.words import cost_of_scan
@@ -56,13 +56,10 @@ class WeightTree(Tree):
         shapes = {(one.shape, one.kind) for one in weights}
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
-        self._kinds: dict[str, Kind] = {}
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
-        kinds = ((name, kind_of(one.findings)) for name, one in self.found.items())
-        self._kinds = {name: kind for name, kind in kinds if kind is not None}
         self.outline.forget()
 
     # --- what orders and filters weights by the results of scans
@@ -158,7 +155,8 @@ class WeightTree(Tree):
         own = self.found.get(line.weights[0].name) if line.number >= 0 else None
         # A closed branch shows the findings below it.
         is_closed = bool(self.found) and line.has_below and not is_open
-        below = [(Kind(*kind), names) for kind, names in self.outline.kinds(line.id, self._kinds)] if is_closed else []
+        known = [one.name for one in self.outline.weights_of(line.id) if one.name in self.found] if is_closed else []
+        below = list(by_kind((name, self.found[name].findings) for name in known).items())
         cells = self._cells(line)
         if is_closed:
             quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)

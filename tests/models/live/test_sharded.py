@@ -46,58 +46,18 @@ def test_a_sharded_model_tells_the_parameters_of_all_ranks_and_its_own(number):
 
 @needs_fsdp
 @in_fork
-def test_gathered_and_half_gathered_models_tell_the_same_count():
-    """What is sharded and what is gathered are parameters alike, however many of each there are."""
-    model = LoneRank().model()
-    for layer in (None, *model):
-        if layer is not None:
-            layer.unshard()
-        here = held_here(model)
-        said = "" if here == 93 else f", {here} on this rank"
-        assert f"93 parameters{said} ·" in heading(model)
-        assert tnp.weights(model).totals.parameters == 93
-        assert (tnp.weights(model).spread is None) == (here == 93)
-    assert here == 93
-
-
-def odd_tensors(rank: LoneRank) -> dict[str, Any]:
-    """Return DTensors of which this rank's part is none of the usual."""
-    from torch.distributed.tensor import DTensor, Replicate, Shard
-
-    freed = torch.ones(3, 4)
-    parts = {
-        "of conjugates": torch.ones(3, 4, dtype=torch.complex64).conj(),
-        "expanded": torch.ones(3, 1).expand(3, 4),
-        "transposed": torch.ones(4, 3).t(),
-        "in a larger storage": torch.ones(12, 4)[3:6],
-        "without elements": torch.ones(0, 4),
-        "a scalar": torch.ones(()),
-        "meta": torch.ones(3, 4, device="meta"),
-        "a parameter": torch.nn.Parameter(torch.ones(3, 4)),
-        "quantized": torch.quantize_per_tensor(torch.ones(3, 4), 0.1, 0, torch.qint8),
-        "freed": freed,
-    }
-    of_parts = {
-        f"{kind}, {name}": DTensor.from_local(part, rank.mesh, [placement], run_check=False)
-        for name, part in parts.items()
-        for kind, placement in (("sharded", Shard(0)), ("replicated", Replicate()))
-        if part.dim() or kind == "replicated"
-    }
-    freed.untyped_storage().resize_(0)
-    return of_parts
-
-
-@needs_fsdp
-@in_fork
 def test_what_no_rank_holds_is_said_to_be_on_no_rank():
     """A model on the meta device, as FSDP2 is usually started, and a part that was freed: nothing can be gathered."""
     from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import DTensor, Shard
 
     rank = LoneRank()
     with torch.device("meta"):
         model = torch.nn.Linear(8, 16)
     fully_shard(model, mesh=rank.mesh)
-    freed = odd_tensors(rank)["sharded, freed"]
+    part = torch.ones(3, 4)
+    freed = DTensor.from_local(part, rank.mesh, [Shard(0)], run_check=False)
+    part.untyped_storage().resize_(0)
     for tensor, state, said in (
         (model.weight, "meta", "a meta tensor has"),
         (freed, "freed", "it was freed or shrunk"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -100,25 +99,3 @@ def test_the_weights_of_torchscript_are_those_of_the_module(make, is_loaded):
     assert "4 weights · 13 parameters · 52 bytes" in str(tnp.card(scripted))
     assert tnp.compare(scripted, model).equal
     assert not tnp.compare(make(net()), make(net())).equal
-
-
-def test_tensors_of_an_optimizers_groups_are_listed(tmp_path):
-    """A learning rate of compiled steps is a tensor: as its state dict has it, so that both are equal."""
-    layer = nn.Linear(2, 2)
-
-    def made(lr):
-        optimizer = torch.optim.Adam(layer.parameters(), lr=torch.tensor(lr), capturable=False, foreach=False)
-        layer(torch.ones(2)).sum().backward()
-        optimizer.step()
-        return optimizer
-
-    optimizer, other = made(0.1), made(0.2)
-    w = tnp.weights(optimizer)
-    assert w["param_groups.0.lr"].to_numpy() == np.float32(0.1)
-    assert eval(w["param_groups.0.lr"].code, {"optimizer": optimizer}) is optimizer.param_groups[0]["lr"]
-    assert tnp.compare(optimizer, optimizer.state_dict()).equal
-    assert tnp.compare(optimizer, {"saved": {"optimizer": optimizer.state_dict()}}).equal
-    torch.save({"epoch": 3, "o": optimizer.state_dict()}, tmp_path / "x.pt")
-    assert tnp.compare(optimizer, tmp_path / "x.pt").equal
-    assert not tnp.compare(other, tmp_path / "x.pt").equal
-    assert "param_groups.0.lr" in tnp.compare(optimizer, other).changed()

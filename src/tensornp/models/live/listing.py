@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import types
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -70,7 +69,7 @@ class Listing:
                 # A history of millions of numbers is cut.
                 continue
             steps = [*steps_of(path)][-2::-1]
-            reached = code + "".join(map(code_of, steps)) if code and all(map(_is_literal, steps)) else ""
+            reached = code + "".join(map(code_of, steps)) if code and all(map(_is_written, steps)) else ""
             yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, steps)
         if next(every, None) is not None:
             said = f"{name or 'it'} has more than {MAX_LEAVES:,} values, and the others are not listed"
@@ -144,14 +143,11 @@ def _written(key: Any) -> str:
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)
 
 
-def _is_literal(step: Any) -> bool:
-    """Return whether code can express a step: not one by an object, nor by an infinity."""
-    if type(step) is not tuple or issubclass(type(step[0]), str):
-        return True
-    try:
-        return bool(ast.literal_eval(_written(step[0])) == step[0])
-    except (ValueError, SyntaxError):
-        return False
+def _is_written(step: Any) -> bool:
+    """Return whether code can express a step: not one by an object."""
+    return (
+        type(step) is not tuple or issubclass(type(step[0]), str) or is_plain_value(step[0]) or is_plain_tuple(step[0])
+    )
 
 
 def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:

@@ -150,7 +150,6 @@ def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 """A comma outside of parentheses."""
 _EQUAL_SIZES = re.compile(r"\((\w+)(?:, \1)*,?\)")
-_SIZES = ("in_features={}", "out_features={}"), ("{}", "{}")
 _MAX_TEXT = 60
 
 
@@ -165,10 +164,9 @@ def module_text(module: torch.nn.Module) -> str:
         return name
     try:
         items = [item for item in _COMMA.split(cls.extra_repr(module)) if item and item not in _defaults(cls)]
-        for noun, forms in zip(("features", "channels"), _SIZES, strict=True):
-            sizes = [vars(module).get(f"{way}_{noun}") for way in ("in", "out")]
-            if items[:2] == [form.format(size) for form, size in zip(forms, sizes, strict=True)]:
-                items[:2] = [" → ".join(map(str, sizes))]
+        for noun in ("features", "channels"):
+            if f"in_{noun}" in (own := vars(module)):
+                items[:2] = [f"{own[f'in_{noun}']} → {own[f'out_{noun}']}"]
     except Exception:
         # A module may lack the attributes that its class expects.
         return name

@@ -17,7 +17,6 @@ from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishin
 
 MAX_OPEN = 40
 """Lines up to which branches are open from the beginning."""
-_Kind = tuple[int, str]
 
 
 class Line(NamedTuple):
@@ -157,7 +156,7 @@ class Outline:
         return chosen
 
     def facts_of(self, one: WeightEntry, found: Any = None) -> str:
-        """Return the words besides its name by which a weight is found: class, dtype, worst finding."""
+        """Return the words for a search: class, dtype, worst finding."""
         return f"{facts_of(one.name, one.dtype, self._classes)} {found.worst(one.name) if found is not None else ''}"
 
     def modules_found(self, asked: Asked) -> list[Branch]:
@@ -190,14 +189,6 @@ class Outline:
     def weights_of(self, branch: int) -> list[WeightEntry]:
         """Return the weights of a branch, in the order of the tree."""
         return self._in_order[self._nodes[branch].span]
-
-    def kinds(self, branch: int, kinds: Mapping[str, _Kind]) -> list[tuple[_Kind, list[str]]]:
-        """Return the worst findings of weights in a branch with their names, the worst first."""
-        alike: dict[_Kind, list[str]] = {}
-        for one in self.weights_of(branch):
-            if one.name in kinds:
-                alike.setdefault(kinds[one.name], []).append(one.name)
-        return sorted(alike.items())
 
     @cached_property
     def sums(self) -> Sums:

@@ -95,7 +95,7 @@ def why_failed(entry: WeightEntry, error: Exception) -> str:
 def _read(
     entries: list[WeightEntry], executor: Executor, told: Callable[[float], None]
 ) -> Generator[tuple[WeightEntry, TensorStats | str], None, None]:
-    """Read weights in tasks of bounded size; the results of one weight are merged in the order of the file."""
+    """Read weights in tasks of bounded size, merged in the order of the file."""
     waiting: deque[tuple[WeightEntry, list[Future[Tally]]]] = deque()
     try:
         for entry in entries:
@@ -104,7 +104,10 @@ def _read(
             num_tasks = source.num_tasks if is_stored else 0
             if not num_tasks:
                 # It is in memory, or not shared out.
-                yield entry, _result_of(entry, entry.stats)
+                try:
+                    yield entry, entry.stats()
+                except Exception as error:
+                    yield entry, why_failed(entry, error)
                 told(entry.nbytes)
                 continue
             while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
@@ -120,25 +123,20 @@ def _read(
                 future.cancel()
 
 
-def _result_of(entry: WeightEntry, stats: Callable[[], TensorStats]) -> TensorStats | str:
-    try:
-        return stats()
-    except (Exception, CancelledError) as error:
-        return why_failed(entry, error)
-
-
 def _finished(
     entry: WeightEntry, futures: list[Future[Tally]], told: Callable[[float], None]
 ) -> tuple[WeightEntry, TensorStats | str]:
     """Wait for the tasks of a weight, and merge their results."""
     source: Any = entry._source
-
-    def tallies() -> Iterator[Tally]:
-        for future in futures:
-            yield future.result()
-            told(entry.nbytes / len(futures))
-
-    return entry, _result_of(entry, lambda: source.put_together(list(tallies())))
+    tallies: list[Tally] = []
+    why = ""
+    for future in futures:
+        try:
+            tallies.append(future.result())
+        except (Exception, CancelledError) as error:
+            why = why_failed(entry, error)
+        told(entry.nbytes / len(futures))
+    return entry, why or source.put_together(tallies)
 
 
 def tally_of(source: StoredSource, number: int) -> Tally:

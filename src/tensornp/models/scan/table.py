@@ -13,12 +13,11 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, SHARD, TensorStats, shards_told
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry, is_counter
-from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.quoted import closest, shown_name, shown_names
 from tensornp.models.outline.fold import folded
 from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
-_MAX_NAMED = 3
 
 
 class ScanTable(Mapping[str, TensorStats]):
@@ -129,9 +128,8 @@ class ScanTable(Mapping[str, TensorStats]):
                 every.append(Finding(ODD_RANK, odd[name], "standing out among siblings"))
             others = sorted(alike.get(stats.fingerprint, {}).keys() - {self._first_of(entry)})
             if others:
-                same = ", ".join(shown_name(names[number]) for number in others[:_MAX_NAMED])
-                more = f" and {len(others) - _MAX_NAMED:,} more" if len(others) > _MAX_NAMED else ""
-                every.append(Finding(EQUAL_RANK, f"the same values as {same}{more}", "with the same values"))
+                same = shown_names([names[number] for number in others])
+                every.append(Finding(EQUAL_RANK, f"the same values as {same}", "with the same values"))
             # The table names shards once.
             of = "" if stats.scope == ALL or stats.scope.startswith(SHARD) else f" ({stats.scope})"
             found[name] = sorted(one._replace(text=one.text + of) for one in every)
@@ -160,26 +158,18 @@ _MIN_WEIGHTS = 4
 _MIN_TIMES = 4
 
 
-def odd_one(norms: Mapping[str, float]) -> str:
-    """Return the weight of a fold with an outlying norm, or ``""``."""
-    if len(norms) < _MIN_WEIGHTS:
-        return ""
-    *others, top = sorted(norms, key=norms.__getitem__)
-    usual = median(norms[name] for name in others)
-    # Beside zeros, whatever is not zero would be; and of two there is no one.
-    is_odd = 0 < _MIN_TIMES * usual <= norms[top] and norms[others[-1]] < _MIN_TIMES * usual
-    return top if is_odd else ""
-
-
 def _odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, str]:
     """Return a sentence on each weight with an outlying norm among the others of its fold."""
     found: dict[str, str] = {}
     for row in folded(entries):
-        own = {one.name: norms[one.name] for one in row.entries if one.name in norms}
-        if not is_counter(row.entries[0]) and (name := odd_one(own)):
-            norm = own.pop(name)
-            times = norm / median(own.values())
-            found[name] = f"its norm is {times:.3g} times the median of its {len(own):,} siblings"
+        known = sorted((norms[one.name], one.name) for one in row.entries if one.name in norms)
+        if is_counter(row.entries[0]) or len(known) < _MIN_WEIGHTS:
+            continue
+        *others, (top, name) = known
+        usual = median(norm for norm, _ in others)
+        # Beside zeros, whatever is not zero would be; and of two there is no one.
+        if 0 < _MIN_TIMES * usual <= top and others[-1][0] < _MIN_TIMES * usual:
+            found[name] = f"its norm is {top / usual:.3g} times the median of its {len(others):,} siblings"
     return found
 
 
