@@ -96,7 +96,7 @@ def test_a_part_is_an_explorer_too():
     with pytest.raises(KeyError) as raised:
         explorer["embed.wieght"]
     assert str(raised.value) == "there is no weight 'embed.wieght' in Model; the closest is 'embed.weight'"
-    for ask in (lambda: explorer[3], lambda: explorer[[]], lambda: explorer.find(3), lambda: explorer.scan(names=3)):
+    for ask in (lambda: explorer[3], lambda: explorer[[]], lambda: explorer.find(3)):
         with pytest.raises(tnp.TensornpError):
             ask()
     assert repr(explorer).startswith("<WeightsExplorer of Model: ")

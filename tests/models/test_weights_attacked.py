@@ -76,21 +76,6 @@ INDICES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("index", INDICES, ids=str)
-def test_an_index_takes_what_numpy_takes(index, tmp_path):
-    """Downwards too, of a tensor, an array and a file with gaps."""
-    whole = torch.arange(24.0).reshape(4, 6)
-    torch.save({"file": whole.T.contiguous().T[:, ::2]}, tmp_path / "x.pt")
-    tree = {"tensor": whole, "strided": whole[:, ::2], "bfloat16": whole.bfloat16(), "array": whole.numpy()}
-    for entry in [*tnp.weights(tree).values(), *tnp.weights(tmp_path / "x.pt").values()]:
-        expected = entry.to_numpy()[index]
-        found = entry.to_numpy(index)
-        assert found.shape == expected.shape
-        assert np.array_equal(found, expected)
-    shared = tnp.weights(tree)["tensor"].to_numpy(slice(None, None, -1), writeable=True)
-    assert np.shares_memory(shared, whole.numpy())
-
-
 @pytest.mark.parametrize(
     ("tensor", "index"),
     [
@@ -135,24 +120,6 @@ def test_nested_tensors_give_a_list_and_are_counted(layout):
     for index in (2, slice(0, 1), (0, 0)):
         with pytest.raises(tnp.BadRequestError):
             entry.to_numpy(index)
-
-
-def test_totals_count_each_element_and_byte_once(tmp_path):
-    """In memory and in a file, of views that overlap in part, and of an array with two names."""
-    whole, array = torch.arange(10.0), np.arange(4.0)
-    tree = {"a": whole, "b": whole[:5], "c": whole[3:8], "d": whole[::2], "e": array, "f": array, "g": array[1:]}
-    assert tnp.weights(tree).totals == (10 + 5 + 5 + 5 + 4 + 3, 14, 72)
-    tensors = {
-        "a": whole,
-        "b": whole,
-        "c": whole[:5],
-        "d": whole[3:8],
-        "e": whole[::2],
-        "f": torch.ones(3).expand(4, 3),
-    }
-    torch.save(tensors, tmp_path / "x.pt")
-    explorer = tnp.weights(tmp_path / "x.pt")
-    assert explorer.totals == (10 + 5 + 5 + 5 + 12, 13, 52)
 
 
 @pytest.mark.parametrize("nothing", ["", " ", {}, {"a": 1}, {1, 2}, [], {"a": {"b": []}}], ids=repr)

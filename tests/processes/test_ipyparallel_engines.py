@@ -78,7 +78,7 @@ def look_at(client):
         found = tnp.ranks(of, timeout=100).weights("model")
         assert found.told == "2 ranks: the same 4 tensors"
         assert found.answered == (1, 0)
-        assert found["0.weight"].facts.layout == "S(0) on tp 2"
+        assert found["0.weight"].facts.layout == "S(0)"
     assert tnp.ranks(client[1], timeout=100).weights("model").told == "1 of 2 ranks: the same 4 tensors"
     stats = found.stats("0.weight")
     assert (stats.count, stats.nan, stats.scope) == (120, 1, "all elements")

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import inspect
-import multiprocessing
-import pickle
-import textwrap
 import time
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -59,21 +53,6 @@ def test_ranks_that_have_the_same_are_said_once(monkeypatch):
     assert (found.answered, found.silent) == (tuple(range(32)), {})
 
 
-def test_tied_weights_count_once(monkeypatch):
-    """And are told; the order in which a rank has registered them is none of the facts."""
-    own = model()
-    own[0].again = own[0].weight
-    names = {0: {"w": own}, 1: {"w": own}, 2: {"w": dict(reversed(list(own.state_dict(keep_vars=True).items())))}}
-    transport = Simulated(monkeypatch, {i: names[i] for i in (0, 1)})
-    found = ranks(transport).weights("w")
-    assert found["0.again"].facts.tied_to == "0.weight"
-    assert (found.num_parameters, found.nbytes) == ({0: 44, 1: 44}, {0: 176, 1: 176})
-    transport.names[1] = {"w": dict(own.state_dict(keep_vars=True))}
-    transport.names[0] = names[2]
-    found = ranks(transport).weights("w")
-    assert not found.differences()
-
-
 def test_who_lacks_a_tensor_is_named(monkeypatch):
     """And who has one besides, or another."""
     transport = simulated(monkeypatch, 8)
@@ -94,15 +73,6 @@ def test_who_lacks_a_tensor_is_named(monkeypatch):
         found["0.weigth"]
 
 
-def test_stages_of_a_pipeline_are_groups(monkeypatch):
-    """No two have the same, and the table has the tensors of all, with who has them."""
-    names = {i: {"model": torch.nn.ModuleDict({f"stage{i // 2}": torch.nn.Linear(3, 3)})} for i in range(8)}
-    found = ranks(Simulated(monkeypatch, names)).weights("model")
-    assert found.told == "8 ranks: 8 tensors, 8 not the same on all"
-    assert [found[f"stage{i}.bias"].ranks for i in range(4)] == [(0, 1), (2, 3), (4, 5), (6, 7)]
-    assert "on ranks 2..3" in tnp.card(found).text
-
-
 def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monkeypatch):
     """Hanging, late, raising, dead, cancelled, garbage, of another version, without tensornp."""
 
@@ -114,27 +84,25 @@ def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monke
         2: late(60),
         3: raising(ValueError("out of order\nand more")),
         4: raising(EngineError("Engine 4 died while running task 'x'")),
-        5: saying("nonsense"),
-        6: saying(("9.9", 0, 0, "", ())),
-        7: raising(ModuleNotFoundError("No module named 'tensornp'")),
-        8: lambda _: object(),
+        5: saying(("9.9", 0, 0, "", ())),
+        6: raising(ModuleNotFoundError("No module named 'tensornp'")),
+        7: lambda _: object(),
     }
-    transport = simulated(monkeypatch, 9, deeds=deeds)
+    transport = simulated(monkeypatch, 8, deeds=deeds)
     begun = time.monotonic()
     own = ranks(transport, 0.5)
     found = own.weights("model")
     assert time.monotonic() - begun < 30
     assert found.answered == (0,)
-    assert found.told.startswith("1 of 9 ranks: ")
+    assert found.told.startswith("1 of 8 ranks: ")
     said = {id: why.removeprefix(f"engine {id} ") for id, why in found.silent.items()}
     assert said[1] == said[2] and said[1].startswith("did not answer within 0.5 s")
     assert said[3].startswith("raised ValueError: out of order")
     assert said[4] == "has died, or was stopped"
-    assert said[5] == "gave an answer that is none of tensornp's"
-    assert said[6].startswith("has tensornp 9.9: the same as here")
-    assert said[7].startswith("has no tensornp")
-    assert said[8].startswith("raised AttributeError")
-    assert "engines 1..2: did not answer" in tnp.card(found).text
+    assert said[5].startswith("has tensornp 9.9: the same as here")
+    assert said[6].startswith("has no tensornp")
+    assert said[7].startswith("raised AttributeError")
+    assert "engine 2 did not answer" in tnp.card(found).text
     # A process that hangs is asked no second question.
     num_asked = len([id for id, *_ in transport.asked if id == 1])
     assert own.weights("model").silent[1].startswith("engine 1 has not answered an earlier question")
@@ -146,7 +114,7 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
     found = ranks(simulated(monkeypatch, 2)).weights("mdoel")
     assert found.silent[1] == "engine 1 has no 'mdoel'; the closest is 'model'"
     assert found.told == "0 of 2 ranks"
-    assert "engines 0..1: has no 'mdoel'; the closest is 'model'" in tnp.card(found).text
+    assert "engine 1 has no 'mdoel'; the closest is 'model'" in tnp.card(found).text
     card = ranks(simulated(monkeypatch, 2)).card("model[1].wieght")
     assert card.silent[0] == "engine 0 has no 'model[1].wieght'"
     card = ranks(simulated(monkeypatch, 2)).card("model")
@@ -162,11 +130,9 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
         "model.weight + 1",
         "[x for x in y]",
         "lambda: 0",
-        "3",
         "model[i",
         "a; b",
         "model[f()]",
-        "-model",
         "(a, b)[0]",
         "a[b:c]",
         "a" + ".a" * 3000,
@@ -214,34 +180,6 @@ def test_names_that_could_clear_a_terminal_or_be_markup_are_escaped(monkeypatch)
             text.encode()
             assert "\x1b" not in text and "\u202e" not in text
         assert "<script>" not in card._repr_html_()
-
-
-def test_answers_are_plain_tuples_and_bytes(monkeypatch):
-    """No class of ours is in them, whatever is asked."""
-    transport = simulated(monkeypatch, 2)
-    with torch.no_grad():
-        transport.names[1]["model"][0].weight[1, 2] = torch.nan
-    seen = set()
-
-    def kept(answer):
-        found = answer()
-        seen.add(found[-1].__class__)
-        names = {one[2].decode() for one in pickle_globals(pickle.dumps(found))}
-        assert not names, names
-        return found
-
-    transport.deeds = {0: kept, 1: kept}
-    found = ranks(transport).weights("model")
-    assert found.stats("0.weight").places
-    assert found.drift()
-    assert seen == {tuple}
-
-
-def pickle_globals(data):
-    """Yield the classes that a pickle wants."""
-    import pickletools
-
-    return [one for one in pickletools.genops(data) if one[0].name in ("GLOBAL", "STACK_GLOBAL")]
 
 
 def test_ranks_have_the_numbers_of_their_group(monkeypatch):
@@ -297,18 +235,6 @@ def figures_of(stats):
     return [getattr(stats, name) for name in FIGURES]
 
 
-def test_statistics_of_replicas_count_once(monkeypatch):
-    """And are those of the tensor; where the extremes are is told, and on which ranks."""
-    transport = simulated(monkeypatch, 4)
-    own = transport.names[0]["model"][0].weight
-    found = ranks(transport).weights("model").stats("0.weight")
-    expected = tnp.stats(own, histogram=None)
-    assert figures_of(found) == figures_of(expected)
-    assert found.scope == "all elements"
-    assert not found.differing
-    assert figures_of(ranks(transport).card("model[0].weight")) == figures_of(expected)
-
-
 def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     """It does not count, since most ranks do not have it, and is named."""
     transport = simulated(monkeypatch, 4, has_group=True)
@@ -321,45 +247,6 @@ def test_a_nan_on_one_replica_is_told_with_its_rank(monkeypatch):
     assert (rank, what, num, indices) == (2, "nan", 1, ((3, 5),))
     assert "1 on rank 2, at [3, 5]" in tnp.card(found).text
     assert "the tensor on rank 2 is not that of the others" in found._repr_html_()
-
-
-def shard(answer, first, layout="S(0) on 4"):
-    """Change the answer of a process to that of one that holds some rows of a tensor of 16."""
-    *head, (((name, (kind, _, dtype, _, *rest), _, *others),), *sizes) = answer()
-    rest[-2] = layout
-    row = (name, (kind, (16, 8), dtype, 512, *rest), ((first, 0), (4, 8)), *others)
-    return *head, ((row,), *sizes)
-
-
-def sharded(monkeypatch, num_replicas=1):
-    """Return ranks of which each holds four rows of a tensor, and the tensor."""
-    whole = torch.arange(128.0).reshape(16, 8)
-    names = {i: {"w": whole[4 * (i % 4) : 4 * (i % 4) + 4].clone()} for i in range(4 * num_replicas)}
-    deeds = {i: lambda answer, i=i: shard(answer, 4 * (i % 4)) for i in names}
-    return Simulated(monkeypatch, names, deeds=deeds), whole
-
-
-def test_statistics_of_shards_are_those_of_the_whole(monkeypatch):
-    """Each box counts once, whoever holds it too."""
-    for num_replicas in (1, 2):
-        transport, whole = sharded(monkeypatch, num_replicas)
-        found = ranks(transport).card("w")
-        expected = tnp.stats(whole, histogram=None)
-        assert found.scope == "all elements"
-        assert (found.count, found.min, found.max, found.mean) == (128, 0, 127, expected.mean)
-        assert found.std == pytest.approx(expected.std, rel=1e-14)
-
-
-def test_a_shard_that_is_missing_is_said_and_one_with_a_replica_is_not(monkeypatch):
-    """By the boxes, not by the number of ranks."""
-    transport, _ = sharded(monkeypatch)
-    transport.deeds[2] = hang
-    found = ranks(transport, 0.3).card("w")
-    assert found.scope == "partial: 96 of 128 elements, of 3 of 4 ranks"
-    transport, _ = sharded(monkeypatch, 2)
-    transport.deeds[2] = hang
-    found = ranks(transport, 0.3).card("w")
-    assert found.scope == "all elements, of 7 of 8 ranks"
 
 
 @pytest.mark.parametrize(
@@ -408,35 +295,3 @@ def test_another_shape_is_told(monkeypatch):
     every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
     found = ranks(Simulated(monkeypatch, {i: {"w": {"a": one}} for i, one in enumerate(every)})).weights("w").drift()
     assert dict(found) == {"a": "differs on ranks 0..1, float32 of shape (3, 4) and float32 of shape (4, 3)"}
-
-
-# -- many --------------------------------------------------------------------------------------------------------------
-
-
-def test_the_transport_of_the_docstring_is_one(monkeypatch):
-    """Its lines run as they stand there, with two threads in the place of processes."""
-    import __main__
-
-    lines = inspect.cleandoc(tnp.ranks.__doc__).splitlines()
-    first, last = (next(i for i, line in enumerate(lines) if said in line) for said in ("class Piped", "tnp.ranks("))
-    assert last - first <= 22
-    names = {"ThreadPoolExecutor": ThreadPoolExecutor, "tnp": tnp}
-    exec(textwrap.dedent("\n".join(lines[first:last])), names)
-    ours, theirs = zip(multiprocessing.Pipe(), multiprocessing.Pipe(), strict=True)
-
-    def answer(pipe):
-        with contextlib.suppress(EOFError):
-            names["answer_forever"](pipe)
-
-    monkeypatch.setattr(__main__, "model", model(), raising=False)
-    with ThreadPoolExecutor(2) as pool:
-        for pipe in theirs:
-            pool.submit(answer, pipe)
-        transport = names["Piped"](dict(enumerate(ours)))
-        found = tnp.ranks(transport, timeout=60).weights("model")
-        assert found.told == "2 ranks: the same 4 tensors"
-        assert found.stats("0.weight").count == 32
-        assert not found.drift()
-        for pipe in ours:
-            pipe.close()
-        transport.pool.shutdown()

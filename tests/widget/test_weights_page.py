@@ -188,7 +188,7 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     assert [row["link"] for row in rows if row["link"]] == [told]
     assert next(row for row in rows if row["link"])["name"] == "weight"
     closed = page.rows(opened=[])[0]
-    assert (closed["name"], closed["link"]) == ("{0..11}", told)
+    assert (closed["name"], closed["link"]) == ("{0..11}", ("1 NaN in 3.0.weight", number, "nan"))
     assert closed["cells"]["findings"].endswith(" constant, as initialized")
     assert rows[0]["cells"]["findings"] == ""
     table = page.explorer.scan()
@@ -198,7 +198,7 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
 
 
 def test_figures_are_columns_that_sort(shown):
-    """Of a line of several weights, their extremes; in the order of its heading, the figures of each alone."""
+    """In the order of a heading, the figures of each weight alone."""
     model = net()
     page = shown(model)
     assert "norm" not in page.columns()
@@ -206,11 +206,7 @@ def test_figures_are_columns_that_sort(shown):
     names = page.columns()
     assert names[names.index("values") + 1 : names.index("findings")] == ["norm", "mean", "std", "max |x|", "zeros"]
     norms = {name: one.detach().double().norm().item() for name, one in model.named_parameters()}
-    below = [norm for name, norm in norms.items() if name != "12.weight"] + [
-        one.double().norm().item() for one in model.buffers()
-    ]
-    assert page.rows(opened=[])[0]["cells"]["norm"] == f"up to {max(below):#.3g}"
-    assert page.rows()[0]["cells"]["norm"] == ""
+    assert page.rows(opened=[])[0]["cells"]["norm"] == ""
     listed = page.rows(sort="norm", descending=True)
     parameters = [row["cells"]["norm"] for row in listed if row["name"] in norms]
     assert [row["name"] for row in listed if row["name"] in norms] == sorted(norms, key=lambda name: -norms[name])
@@ -284,11 +280,10 @@ def test_what_is_not_finite_is_told_with_its_place(shown):
     assert page.ask("values", row=number, goal="widest")["type"] == "error"
 
 
-def test_a_scan_can_be_ended(shown, monkeypatch):
+def test_a_scan_can_be_ended(shown):
     """What was read stays."""
     page = shown({str(i): torch.ones(1000) for i in range(50)})
     page.ask("rows")
-    monkeypatch.setattr("tensornp.models.scan.run._TOLD_EVERY_S", 0)
     page.found = lambda code: (page.ask_end() if code == "model['5']" else None) or page.objects[code]
     page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])
     page.ask("scan")
@@ -298,7 +293,6 @@ def test_a_scan_can_be_ended(shown, monkeypatch):
     assert note.startswith("the scan was stopped when ")
     read = int(note.split()[5])
     assert note.endswith(f"when {read} of 50 weights were read; Read again reads all") and 0 < read < 50
-    assert page.names(filters={"state": "not read"}) == [str(i) for i in range(read, 50)]
     page.found = page.objects.__getitem__
     page.scan()
     assert not any("stopped" in one["text"] for one in page.findings())

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
-from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
 from tensornp.models.entries.relations import held_by, identity_of, not_counted, stored_in_files, stored_in_memory
 from tensornp.models.names.quoted import closest, names_above, shown_name
-from tensornp.models.names.search import fitting
+from tensornp.models.names.search import facts_of, fitting
 from tensornp.models.optimizers import number_told
 
 if TYPE_CHECKING:
@@ -44,12 +44,6 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
-
-    def _display_(self) -> object:
-        return display_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
@@ -124,11 +118,13 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def find(self, pattern: str | re.Pattern[str]) -> WeightsExplorer:
         """Return an explorer of the weights with a matching name.
 
-        A text matches if all its words do: parts of the name, or globs. A glob without a star at either end matches
-        anywhere. Capitals only matter if the text has some. A compiled regular expression is searched.
+        A text matches if all its words do: parts of the name, or globs; or, for words of no name, the class of its
+        module or the dtype. A glob without a star at either end matches anywhere. Capitals only matter if the text has
+        some. A compiled regular expression is searched.
         """
         entries = list(self._entries.values())
-        places = fitting(pattern, [entry.name for entry in entries])
+        facts = [facts_of(entry.name, entry.dtype, self.classes) for entry in entries]
+        places = fitting(pattern, [entry.name for entry in entries], facts)
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
@@ -144,23 +140,16 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return the number of weights, without names registered as None."""
         return sum(not one._is_nothing for one in self._entries.values())
 
-    @property
+    @cached_property
     def totals(self) -> Totals:
         """Return the parameters, stored elements and bytes; files count once."""
-        return self._of_files or self._count()
-
-    @cached_property
-    def _of_files(self) -> Totals | None:
-        """Return totals that cannot change, None if a weight is in memory."""
-        return None if any(held_by(one) is not None for one in self._entries.values()) else self._count()
-
-    def _count(self) -> Totals:
         every = list(self._entries.values())
-        parameters = _each_once(one for one in every if self._is_counted(one))
-        held = [held_by(one) for one in every]
-        elements, nbytes = stored_in_memory([one for one in held if one is not None])
-        others, of_files = stored_in_files([one for one, its in zip(every, held, strict=True) if its is None])
-        return Totals(sum(one._num_parameters or 0 for one in parameters), elements + others, nbytes + of_files)
+        in_memory = [held for one in every if (held := held_by(one)) is not None]
+        elements, nbytes = stored_in_memory(in_memory)
+        others, of_files = stored_in_files([one for one in every if held_by(one) is None])
+        own = _each_once(one for one in every if self._is_counted(one))
+        parameters = sum(one._num_parameters or 0 for one in own)
+        return Totals(parameters, elements + others, nbytes + of_files)
 
     def _is_counted(self, entry: WeightEntry) -> bool:
         return entry.kind == "parameter" or (not self.is_of_module and entry.kind in ("tensor", "array"))
@@ -199,13 +188,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return the bytes of the elements on this rank, without padding of storages."""
         return sum(one.nbytes for one in _each_once(self._entries.values()))
 
-    def scan(
-        self,
-        executor: Executor | None = None,
-        names: str | re.Pattern[str] | Iterable[str] | None = None,
-        *,
-        progress: Progress | Literal[False] | None = None,
-    ) -> ScanTable:
+    def scan(self, executor: Executor | None = None, *, progress: Progress | Literal[False] | None = None) -> ScanTable:
         """Return the statistics of all weights by name, the worst finding first.
 
         Parameters
@@ -213,9 +196,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         executor : concurrent.futures.Executor, optional
             Reads files in other processes, which see them at the same paths: processes, ipyparallel, dask. The result
             has the same bits. None uses a thread for each core.
-        names : str, compiled regular expression, or list of str, optional
-            Only these: a pattern as in `find`, or a list of names or their prefixes. Computed weights are left out
-            unless their own name is given.
         progress : callable or False, optional
             Called with the bytes read and all bytes. The scan ends as by Ctrl-C if it returns False. None shows a bar
             after a second.
@@ -224,33 +204,18 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         ------
         BadRequestError
             If `executor` is not an executor, or would read weights in the memory of this process.
-        NoSuchWeightError
-            If no weight has a name.
 
         Notes
         -----
         - Ctrl-C returns the finished statistics.
-        - Names registered as None are left out.
+        - Names registered as None and computed weights are left out.
         """
-        if names is None:
-            chosen = _stored(self)
-        elif isinstance(names, str) and names in self._entries:
-            chosen = [self._entries[names], *(one for one in _stored(self.find(names)) if one.name != names)]
-        elif isinstance(names, (str, re.Pattern)):
-            chosen = _stored(self.find(names))
-        elif isinstance(names, Iterable):
-            found = [self[name] for name in names]
-            parts = [_stored(one) if isinstance(one, WeightsExplorer) else [one] for one in found]
-            chosen = list({entry.name: entry for part in parts for entry in part}.values())
-        else:
-            raise BadRequestError(
-                f"names must be a glob, a regular expression or a list of names, got {an_instance(names)}"
-            )
         from tensornp.models.scan.run import progress_of, scan_entries
 
+        stored = [one for one in self.values() if one.kind != COMPUTED]
         with progress_of(progress, "scan") as told:
-            table = scan_entries(chosen, executor=executor, progress=told)
-        table.not_listed = self.not_listed if names is None else ()
+            table = scan_entries(stored, executor=executor, progress=told)
+        table.not_listed = self.not_listed
         return table
 
     @property
@@ -269,18 +234,16 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Let go of the tensors; files are not held open."""
         self.source = self.source if self.source.endswith(_CLOSED) else f"{self.source}{_CLOSED}"
         self._entries = {}
-        self.__dict__.pop("_of_files", None)
+        self.__dict__.pop("totals", None)
 
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        totals, spread, num_nothing = self.totals, self.spread, len(self) - self.num_weights
-        here = f"on this rank {spread[0]:,} and {format_nbytes(totals.nbytes)}" if spread else ""
+        num_nothing = len(self) - self.num_weights
         said = [
             number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
-            self.told_parameters(totals.parameters),
-            format_nbytes(spread[1]) if spread else self.told_nbytes(totals.nbytes),
-            here, counted(len(self.problems), "problem") if self.problems else "",
+            self.told_parameters(self.totals.parameters), self.told_nbytes(self.totals.nbytes),
+            counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
 
@@ -289,7 +252,3 @@ def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     every = list({identity_of(one): one for one in entries}.values())
     again = not_counted(every)
     return [one for one in every if one.name not in again]
-
-
-def _stored(explorer: WeightsExplorer) -> list[WeightEntry]:
-    return [one for one in explorer.values() if one.kind != COMPUTED]

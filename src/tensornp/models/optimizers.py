@@ -14,11 +14,6 @@ from tensornp.models.names.quoted import shown_name
 GROUPS, STATE, PARAMS, NAMES = "param_groups", "state", "params", "param_names"
 _MAX_DEPTH = 5
 """Keys among which a state dict begins, as of ``["optimizer_states"][0]["state"]``."""
-_MAX_PARAMETERS = 1_000_000
-"""Parameters and groups of all state dicts of a file; a small file can have one long list in many places."""
-_MAPPINGS = frozenset(map(id, (dict, OrderedDict)))
-"""Classes by identity: a metaclass of the user's may compute hashes."""
-
 Path = tuple[Any, ...]
 
 
@@ -42,17 +37,15 @@ class SavedOptimizer:
     `params` are the keys of its parameters, and `states` have the place and the rest of the name of each state.
     """
 
-    def __init__(self, groups: Sequence[Any], most: int) -> None:
+    def __init__(self, groups: Sequence[Any]) -> None:
         self.params: list[Any] = []
         self.names: dict[int, str] = {}
         self.num_groups = 0
-        for group in groups[:most]:
-            first, params = len(self.params), params_of(group)[: most - len(self.params)]
-            names = told_names(group) if params else {}
-            self.names |= {first + place: name for place, name in names.items() if place < len(params)}
+        for group in groups:
+            first, params = len(self.params), params_of(group)
+            self.names |= {first + place: name for place, name in told_names(group).items()}
             self.params.extend(params)
             self.num_groups += bool(params)
-        self.size = len(groups) + len(self.params)
         # torch.distributed.checkpoint makes texts of the keys of states.
         self._numbers = {_text_of(key): number for number, key in enumerate(self.params)}
         self.states: dict[str, tuple[int, str]] = {}
@@ -89,14 +82,11 @@ def optimizers_in(
     `paths` are the keys that lead to each weight.
     """
     found: dict[Path, SavedOptimizer | None] = {}
-    left = _MAX_PARAMETERS
 
     def optimizer_at(path: Path) -> SavedOptimizer | None:
-        nonlocal left
         if path not in found:
             groups = _groups_of(_at(root, path))
-            found[path] = one = SavedOptimizer(groups, left) if groups is not None else None
-            left = max(left - one.size, 0) if one is not None else left
+            found[path] = SavedOptimizer(groups) if groups is not None else None
         return found[path]
 
     # The root is one even without tensors.
@@ -154,7 +144,7 @@ def _text_of(key: Any) -> str:
 
 
 def _is_mapping(value: Any) -> bool:
-    return id(type(value)) in _MAPPINGS
+    return type(value) is dict or type(value) is OrderedDict
 
 
 def is_saved_optimizer(obj: Any) -> bool:

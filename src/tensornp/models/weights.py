@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError
@@ -71,10 +70,6 @@ def weights(
         return open_checkpoint(obj, model)
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
-    if not isinstance(namespace, Mapping):
-        raise BadRequestError(f"namespace is a mapping of names to objects, not {an_instance(namespace)}")
-    if not isinstance(expression, str):
-        raise BadRequestError(f"expression is a text that reaches the object, not {an_instance(expression)}")
     from tensornp.models.live.container import explorer_of
 
     return explorer_of(obj, expression, model, namespace)

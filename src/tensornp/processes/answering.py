@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensornp
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
@@ -14,7 +14,7 @@ from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.changes import digest_of, fingerprint, fingerprint_of_array
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, form_of, parts_of
+from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.locate import locate
@@ -23,10 +23,28 @@ from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.in_memory import kind_of, weight_of
-from tensornp.models.entries.relations import not_counted
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
+
+
+class Facts(NamedTuple):
+    """The facts of a whole weight that should be equal on all ranks."""
+
+    kind: str
+    shape: tuple[int, ...] | None
+    dtype: str
+    nbytes: int
+    requires_grad: bool | None
+    device: str
+    layout: str
+    tied_to: str
+
+    def unlike(self, other: Facts) -> str:
+        """Return the facts that differ here, with their values on the other ranks."""
+        names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
+        names = [name for name in names if name != "nbytes" or len(names) == 1]
+        return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
 
 
 def answer(version: str, *question: Any) -> tuple[Any, ...]:
@@ -74,24 +92,8 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
     return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, None, {})
 
 
-def _shard_of(entry: WeightEntry) -> ShardFacts | None:
-    tensor = entry.tensor
-    return None if is_of_torch(tensor) or not is_tensor_like(tensor) else inspect(tensor).shard
-
-
-def _layout_of(tensor: Any) -> str:
-    """Return the placement of a tensor over ranks: "S(0) on dp 4"; empty without one."""
-    if is_of_torch(tensor) or not is_tensor(tensor) or form_of(tensor).kind is not LOCAL:
-        return ""
-    spread: Any = tensor
-    mesh = spread.device_mesh
-    names = mesh.mesh_dim_names or ("",) * len(mesh.shape)
-    over = " × ".join(f"{name} {n}".strip() for name, n in zip(names, mesh.shape, strict=True))
-    return f"{', '.join(map(str, spread.placements))} on {over}"
-
-
 def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:
-    """Return a row for each weight, or for one with figures; and the elements and bytes here, each once.
+    """Return a row for each weight, or for one with figures.
 
     A row has the name, the facts, the box of the part here, a digest if `max_nbytes` is given, figures, and places.
     """
@@ -102,21 +104,19 @@ def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, 
     rows = []
     for key in [name] if name else held:
         entry = held[key]
-        if not entry._is_nothing:
-            shard = _shard_of(entry)
-            box = () if shard is None else (shard.offsets, shard.shape) if shard.offsets is not None else None
-            digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
-            rows.append((key, _facts_of(entry), box, digest, *(_figures_of(entry, shard) if name else ((), ()))))
-    again = not_counted(list(held.values()))
-    each = [entry for key, entry in held.items() if key not in again]
-    return tuple(rows), sum(entry._num_parameters or 0 for entry in each), sum(entry.nbytes for entry in each)
-
-
-def _facts_of(entry: WeightEntry) -> tuple[Any, ...]:
-    return (
-        entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
-        entry.location.partition(":")[0], _layout_of(entry.tensor), min(entry.tied_to, default=""),
-    )  # fmt: skip
+        if entry._is_nothing:
+            continue
+        tensor = entry.tensor
+        shard = None if is_of_torch(tensor) or not is_tensor_like(tensor) else inspect(tensor).shard
+        box = () if shard is None else (shard.offsets, shard.shape) if shard.offsets is not None else None
+        layout = ", ".join(shard.placements) if shard is not None else ""
+        facts = Facts(
+            entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
+            entry.location.partition(":")[0], layout, min(entry.tied_to, default=""),
+        )  # fmt: skip
+        digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
+        rows.append((key, tuple(facts), box, digest, *(_figures_of(entry, shard) if name else ((), ()))))
+    return tuple(rows)
 
 
 def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]:

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import tensornp
-from tensornp.core.lowlevel.attributes import an_instance, error_text
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.text import counted, format_number, number_ranges
 from tensornp.core.values.stats.record import FIGURES, TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut
-from tensornp.processes.answering import answer
+from tensornp.processes.answering import Facts, answer
 
 _MAX_NAMED = 12
 """Runs of ranks that a sentence names."""
 _DEAD = "has died, or was stopped"
+_DEATHS = ("EngineError", "KilledWorker", "BrokenProcessPool")
 _SAME = f"the same as here, {tensornp.__version__}, is needed"
 
 
@@ -40,59 +41,44 @@ class OfIpyparallel:
         return self._client[id].apply_async(function, *args)
 
 
-def transport_of(client: Any) -> Any:
-    """Return the transport to the processes of `client`; BadRequestError if it reaches none."""
-    if any(base.__module__.partition(".")[0] == "ipyparallel" for base in type(client).__mro__):
-        return OfIpyparallel(client)
-    if isinstance(client, type) or not hasattr(client, "ids") or not callable(getattr(client, "submit", None)):
-        raise BadRequestError(
-            f"client must be a client or a view of ipyparallel, or an object with ids and submit(id, function, *args), "
-            f"got {an_instance(client)}"
-        )
-    return client
-
-
 class Asker:
-    """Asks processes by a transport; remembers their ranks, and questions that are not answered yet."""
+    """Asks the processes of a client; remembers their ranks, and questions that are not answered yet."""
 
-    def __init__(self, transport: Any, timeout: float) -> None:
-        self._transport, self._timeout = transport, timeout
-        self._ranks: dict[Any, int] = {}
-        self._open: dict[Any, Future[Any] | None] = {}
-        self.ids()
-
-    def ids(self) -> list[Any]:
-        try:
-            now = list(self._transport.ids)
-        except Exception as error:
-            raise BadRequestError(f"the ids of the client raised {cut(error_text(error), MAX_TOLD)}") from None
-        self._open |= {id: None for id in now if id not in self._open}
-        return now
+    def __init__(self, client: Any, timeout: float) -> None:
+        if any(base.__module__.partition(".")[0] == "ipyparallel" for base in type(client).__mro__):
+            client = OfIpyparallel(client)
+        elif isinstance(client, type) or not hasattr(client, "ids") or not callable(getattr(client, "submit", None)):
+            raise BadRequestError(
+                "client must be a client or a view of ipyparallel, or an object with ids and "
+                f"submit(id, function, *args), got {an_instance(client)}"
+            )
+        self._transport, self._timeout = client, timeout
+        self._ranks: dict[Any, int | None] = {}
+        self._open: dict[Any, Future[Any]] = {}
 
     def ask(self, *question: Any) -> Answers:
         """Ask all processes one question, and return the answers that came in time."""
-        now, replies, asked = self.ids(), dict[Any, Any](), dict[Any, Future[Any]]()
-        for id, earlier in self._open.items():
+        now, asked, why = list(self._transport.ids), dict[Any, Future[Any]](), dict[Any, str]()
+        for id in dict.fromkeys((*self._open, *now)):
             if id not in now:
-                replies[id] = _DEAD
-            elif earlier is not None and not earlier.done():
-                replies[id] = "has not answered an earlier question"
+                why[id] = _DEAD
+            elif id in self._open and not self._open[id].done():
+                why[id] = "has not answered an earlier question"
             else:
                 asked[id] = self._submitted(id, question)
         self._open |= asked
         wait(asked.values(), self._timeout)
         late = f"did not answer within {format_number(self._timeout)} s: it is stopped, or busy"
-        replies |= {id: _reply_of(future) if future.done() else late for id, future in asked.items()}
-        every = Answers(num_ranks=len(replies))
         found: dict[Any, tuple[Any, Any]] = {}
-        for id in self._open:
-            reply = replies[id]
-            rank, num, reason, result = (self._ranks.get(id), 0, reply, None) if type(reply) is str else reply
+        every = Answers(len(self._open))
+        for id, future in self._open.items():
+            reply = (None, 0, why.get(id, late), None) if id in why or not future.done() else _reply_of(future)
+            rank, num, reason, result = reply
+            self._ranks[id] = rank = self._ranks.get(id) if rank is None else rank
             every.num_ranks = max(every.num_ranks, num)
-            if rank is not None:
-                self._ranks[id] = rank
             if reason:
-                every.reasons[id] = ("engine", id, reason) if rank is None else ("rank", rank, reason)
+                name = f"engine {cut(str(id), MAX_INSIDE)}" if rank is None else f"rank {rank}"
+                every.silent[id] = f"{name} {reason}"
             else:
                 found[id if rank is None else rank] = id, result
         for rank in sorted(found) if all(type(rank) is int for rank in found) else found:
@@ -110,44 +96,24 @@ class Asker:
         return done
 
 
-def _reply_of(future: Any) -> Any:
-    """Return rank, number of ranks, reason and result of an answer, or a text with the reason for none."""
+def _reply_of(future: Future[Any]) -> tuple[Any, int, str, Any]:
+    """Return rank, number of ranks, reason for no result, and result of an answer."""
     try:
-        reply = future.result().result()
+        version, rank, num_ranks, reason, result = future.result().result()
     except (Exception, SystemExit, CancelledError) as error:
         # The other process raised it, whatever its class.
         name = str(getattr(error, "ename", "") or type(error).__name__)
-        text = cut(str(getattr(error, "evalue", "") or error), MAX_TOLD)
+        text = str(getattr(error, "evalue", "") or error)
+        reason = f"raised {name}{f': {text}' if text else ''}"
         if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in text:
-            return f"has no tensornp, or another: {_SAME}"
-        is_dead = name in ("EngineError", "KilledWorker", "BrokenProcessPool") or "No such engine" in text
-        return _DEAD if is_dead else f"raised {name}{f': {text}' if text else ''}"
-    try:
-        version, rank, num_ranks, reason, result = reply
-    except (TypeError, ValueError):
-        return "gave an answer that is none of tensornp's"
-    if version != tensornp.__version__:
-        return f"has tensornp {cut(str(version), 20)}: {_SAME}"
-    return rank, num_ranks, cut(reason, MAX_TOLD), result
-
-
-class Facts(NamedTuple):
-    """The facts of a whole weight that should be equal on all ranks."""
-
-    kind: str
-    shape: tuple[int, ...] | None
-    dtype: str
-    nbytes: int
-    requires_grad: bool | None
-    device: str
-    layout: str
-    tied_to: str
-
-    def unlike(self, other: Facts) -> str:
-        """Return the facts that differ here, with their values on the other ranks."""
-        names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
-        names = [name for name in names if name != "nbytes" or len(names) == 1]
-        return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
+            reason = f"has no tensornp, or another: {_SAME}"
+        elif name in _DEATHS or "No such engine" in text:
+            reason = _DEAD
+    else:
+        if version == tensornp.__version__:
+            return rank, num_ranks, cut(reason, MAX_TOLD), result
+        reason = f"has tensornp {cut(str(version), 20)}: {_SAME}"
+    return None, 0, cut(reason, MAX_TOLD), None
 
 
 class Row(NamedTuple):
@@ -162,17 +128,12 @@ class Row(NamedTuple):
 
 @dataclass
 class Answers:
-    """The answers to one question by rank, the ids of who gave them, and the reasons of the others by id."""
+    """The answers to one question by rank, and the reasons of silent processes by id."""
 
     num_ranks: int = 0
     found: dict[Any, Any] = field(default_factory=dict)
     answered: tuple[Any, ...] = ()
-    reasons: dict[Any, tuple[str, Any, str]] = field(default_factory=dict)
-
-    @property
-    def silent(self) -> dict[Any, str]:
-        """Reasons of the processes that have not answered, by id."""
-        return {id: f"{ranks_text([rank], noun)} {reason}" for id, (noun, rank, reason) in self.reasons.items()}
+    silent: dict[Any, str] = field(default_factory=dict)
 
     @property
     def count_text(self) -> str:
@@ -180,26 +141,18 @@ class Answers:
         num = len(self.found)
         return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
 
-    @property
-    def silent_lines(self) -> list[str]:
-        """Why processes have not answered, one sentence per reason."""
-        by_reason: dict[tuple[str, str], list[Any]] = {}
-        for noun, rank, reason in self.reasons.values():
-            by_reason.setdefault((noun, reason), []).append(rank)
-        return [f"{ranks_text(ranks, noun)}: {reason}" for (noun, reason), ranks in by_reason.items()]
-
     def rows(self) -> Iterator[tuple[Any, str, Row]]:
         """Yield each rank with each of its weights."""
-        for rank, (rows, *_) in self.found.items():
+        for rank, rows in self.found.items():
             for name, facts, box, digest, figures, places in rows:
                 made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in figures)
                 yield rank, name, Row(Facts(*facts), box, digest, made, places)
 
 
-def ranks_text(ranks: Iterable[Any], noun: str = "rank") -> str:
+def ranks_text(ranks: Iterable[Any]) -> str:
     """Return ranks in words: "rank 7", "ranks 0..3, 9"."""
     every = list(ranks)
     is_numbered = all(type(one) is int for one in every)
     names = list(number_ranges(sorted(every))) if is_numbered else [cut(str(one), MAX_INSIDE) for one in every]
     more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
-    return f"{noun}{'s' * (len(every) != 1)} {', '.join(names[:_MAX_NAMED])}{more}"
+    return f"rank{'s' * (len(every) != 1)} {', '.join(names[:_MAX_NAMED])}{more}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -12,30 +12,28 @@ from typing import Any, NamedTuple, TypeVar
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, PARTIAL, TensorStats, scoped, sum_of
-from tensornp.errors import BadRequestError, NoSuchWeightError
+from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
-from tensornp.processes.asking import Answers, Asker, Facts, Row, ranks_text
+from tensornp.processes.answering import Facts
+from tensornp.processes.asking import Answers, Asker, Row, ranks_text
 
 _MAX_NAMED = 3
+_MAX_DRIFT_NBYTES = 2**26
+"""Bytes of a weight that are all compared."""
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True, slots=True)
 class OnRanks:
     """One weight: its `Facts` with the ranks of each, most ranks first; and the ranks without it."""
 
-    name: str
-    variants: tuple[tuple[Facts, tuple[Any, ...]], ...]
-    lacking: tuple[Any, ...] = ()
-
-    @property
-    def facts(self) -> Facts:
-        return self.variants[0][0]
-
-    @property
-    def ranks(self) -> tuple[Any, ...]:
-        """The ranks that have it."""
-        return tuple(rank for _, ranks in self.variants for rank in ranks)
+    def __init__(self, name: str, facts: Mapping[Any, Facts], every: tuple[Any, ...]) -> None:
+        self.name, self.ranks = name, tuple(facts)
+        self.lacking = tuple(rank for rank in every if rank not in facts)
+        self.variants = [
+            (one, tuple(rank for rank, its in facts.items() if its == one))
+            for one, _ in Counter(facts.values()).most_common()
+        ]
+        self.facts = self.variants[0][0]
 
     @property
     def note(self) -> str:
@@ -49,24 +47,12 @@ class OnRanks:
         return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
 
 
-class _Answered:
-    """A record of all ranks: ids of the processes that answered, and reasons of the others."""
+class _ByName(Mapping[str, _Found]):
+    """A mapping by the names of weights, and the ids of answering and silent processes."""
 
-    answers: Answers
-
-    @property
-    def answered(self) -> tuple[Any, ...]:
-        return self.answers.answered
-
-    @property
-    def silent(self) -> dict[Any, str]:
-        return self.answers.silent
-
-
-class _ByName(_Answered, Mapping[str, _Found]):
-    """A mapping by the names of weights."""
-
-    _found: dict[str, _Found]
+    def __init__(self, answers: Answers, expression: str, found: dict[str, _Found]) -> None:
+        self.expression, self.answered, self.silent = expression, answers.answered, answers.silent
+        self._count_text, self._found = answers.count_text, found
 
     def __getitem__(self, name: str) -> _Found:
         if name in self._found:
@@ -89,39 +75,27 @@ class RankWeights(_ByName[OnRanks]):
     ----------
     expression : str
         The expression that was looked up on each rank.
-    answers : Answers
-        The ranks that answered, and those that did not.
-    num_parameters, nbytes : dict of int
-        Elements and bytes of each rank; tied weights count once.
+    answered : tuple
+        Ids of the processes that answered.
+    silent : dict
+        Why others have not answered, by id.
     """
 
     def __init__(self, asker: Asker, expression: str) -> None:
-        self.answers = asker.ask(expression)
-        self._asker, self.expression = asker, expression
-        self.num_parameters = {rank: number for rank, (_, number, _) in self.answers.found.items()}
-        self.nbytes = {rank: nbytes for rank, (*_, nbytes) in self.answers.found.items()}
-        variants: dict[str, dict[Facts, list[Any]]] = {}
-        for rank, name, row in self.answers.rows():
-            variants.setdefault(name, {}).setdefault(row.facts, []).append(rank)
-        self._found = {}
-        for name, by_facts in variants.items():
-            ordered = sorted(((facts, tuple(ranks)) for facts, ranks in by_facts.items()), key=lambda one: -len(one[1]))
-            held = {rank for _, ranks in ordered for rank in ranks}
-            lacking = tuple(rank for rank in self.answers.found if rank not in held)
-            self._found[name] = OnRanks(name, tuple(ordered), lacking)
+        answers, self._asker = asker.ask(expression), asker
+        facts: dict[str, dict[Any, Facts]] = {}
+        for rank, name, row in answers.rows():
+            facts.setdefault(name, {})[rank] = row.facts
+        every = tuple(answers.found)
+        super().__init__(answers, expression, {name: OnRanks(name, its, every) for name, its in facts.items()})
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
         return stats_on(self._asker, self.expression, self[name].name)
 
-    def drift(self, max_nbytes: int = 2**26) -> Drift:
-        """Return the replicas of sharded weights, and the plain tensors, that differ.
-
-        Weights of more than `max_nbytes` are sampled.
-        """
-        if type(max_nbytes) is not int or max_nbytes < 1:
-            raise BadRequestError(f"max_nbytes must be a number of bytes, got {max_nbytes!r}")
-        return Drift(self._asker.ask(self.expression, "", max_nbytes), self.expression)
+    def drift(self) -> Drift:
+        """Return the replicas of sharded weights, and the plain tensors, that differ; large ones are sampled."""
+        return Drift(self._asker.ask(self.expression, "", _MAX_DRIFT_NBYTES), self.expression)
 
     def differences(self) -> dict[str, str]:
         """Return the weights that are not the same on all ranks, each with how they differ."""
@@ -130,12 +104,11 @@ class RankWeights(_ByName[OnRanks]):
     @property
     def told(self) -> str:
         """A summary of the ranks: "32 ranks: the same 1,200 tensors"."""
-        num = len(self.differences())
-        if not self.answers.found:
-            return self.answers.count_text
-        if not num:
-            return f"{self.answers.count_text}: the same {counted(len(self), 'tensor')}"
-        return f"{self.answers.count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
+        if not self.answered:
+            return self._count_text
+        if num := len(self.differences()):
+            return f"{self._count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
+        return f"{self._count_text}: the same {counted(len(self), 'tensor')}"
 
     def __repr__(self) -> str:
         notes = (cut(f"{name}: {note}", MAX_TOLD) for name, note in islice(self.differences().items(), _MAX_NAMED))
@@ -152,7 +125,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RankStats(_Answered, TensorStats):
+class RankStats(TensorStats):
     """Statistics of all ranks: elements that several hold count once.
 
     Attributes
@@ -164,15 +137,16 @@ class RankStats(_Answered, TensorStats):
         Where NaN and infinities are on each rank.
     differing : tuple
         The ranks whose bits, shape or dtype differ from those of most ranks; they are left out.
-    answers : Answers
-        The ranks that answered, and those that did not.
+    answered, silent
+        As of `RankWeights`.
     """
 
     name: str = field(default="", compare=False)
     facts: Facts | None = field(default=None, compare=False)
     places: tuple[Place, ...] = field(default=(), compare=False)
     differing: tuple[Any, ...] = field(default=(), compare=False)
-    answers: Answers = field(default_factory=Answers, compare=False)
+    answered: tuple[Any, ...] = field(default=(), compare=False)
+    silent: dict[Any, str] = field(default_factory=dict, compare=False)
 
 
 _MAX_NBYTES = 2**36
@@ -188,15 +162,11 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
     differing = [rank for rank in parts if rank not in same]
-    boxes: dict[Any, list[Any]] = {}
-    for rank, part in same.items():
-        if part.figures:
-            boxes.setdefault(part.box if part.box is not None else rank, []).append(rank)
     owned = []
-    for ranks in boxes.values():
-        digest = Counter(same[rank].digest for rank in ranks).most_common(1)[0][0]
-        owned.append(next(same[rank] for rank in ranks if same[rank].digest == digest))
-        differing += [rank for rank in ranks if same[rank].digest != digest]
+    for variants in _replicas((rank, name, part) for rank, part in same.items() if part.figures).values():
+        first, *others = sorted(variants.values(), key=len, reverse=True)
+        owned.append(same[first[0]])
+        differing += [rank for ranks in others for rank in ranks]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
@@ -205,7 +175,23 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     base = scoped(sum_of(part.figures[0] for part in owned), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
-    return RankStats(**own, name=name, facts=facts, places=places, differing=tuple(differing), answers=answers)
+    return RankStats(
+        **own, name=name, facts=facts, places=places, differing=tuple(differing), answered=answers.answered,
+        silent=answers.silent,
+    )  # fmt: skip
+
+
+def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], dict[tuple[str, Any], list[Any]]]:
+    """Return the ranks by form and digest, for each name, layout and box.
+
+    Without a known box, nothing tells which ranks hold replicas.
+    """
+    found: dict[Any, dict[Any, list[Any]]] = {}
+    for rank, name, row in rows:
+        key = name, row.facts.layout, row.box if row.box is not None else rank
+        form = f"{row.facts.dtype} of shape {row.facts.shape}"
+        found.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
+    return found
 
 
 def _scope(facts: Facts | None, owned: list[Row]) -> str:
@@ -224,8 +210,6 @@ class Drift(_ByName[str]):
 
     Attributes
     ----------
-    answers : Answers
-        The ranks that answered, and those that did not.
     num_compared : int
         Weights with the same part on several ranks.
     not_compared : tuple of str
@@ -233,37 +217,29 @@ class Drift(_ByName[str]):
     """
 
     def __init__(self, answers: Answers, expression: str) -> None:
-        self.answers, self.expression = answers, expression
-        held: dict[Any, dict[Any, list[Any]]] = {}
-        for rank, name, row in answers.rows():
-            if row.digest is not None:
-                # Without a known box, nothing tells which ranks hold replicas.
-                key = name, row.facts.layout, row.box if row.box is not None else rank
-                form = f"{row.facts.dtype} of shape {row.facts.shape}"
-                held.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
-        unread = [key[0] for key, found in held.items() if not all(digest for _, digest in found)]
-        self.not_compared = tuple(dict.fromkeys(unread))
-        several = {key: found for key, found in held.items() if sum(map(len, found.values())) > 1}
-        compared = {key: found for key, found in several.items() if key[0] not in unread}
+        every = _replicas(one for one in answers.rows() if one[2].digest is not None)
+        unread = dict.fromkeys(name for (name, *_), found in every.items() if not all(digest for _, digest in found))
+        self.not_compared = tuple(unread)
+        compared = {key: one for key, one in every.items() if key[0] not in unread and sum(map(len, one.values())) > 1}
         self.num_compared = len({name for name, *_ in compared})
-        self._found = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
+        texts = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
+        super().__init__(answers, expression, texts)
 
     @property
     def told(self) -> str:
         """How many weights differ, on how many ranks."""
         if not self.num_compared:
-            return f"{self.answers.count_text}: no tensor that several hold"
+            return f"{self._count_text}: no tensor that several hold"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
-        return f"{self.answers.count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
+        return f"{self._count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
 
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"
 
 
-def _drift_text(found: Mapping[tuple[str, bytes], list[Any]]) -> str:
+def _drift_text(found: Mapping[tuple[str, Any], list[Any]]) -> str:
     """Return the ranks outside of the largest group, and the forms if these differ."""
-    usual = max(found, key=lambda one: len(found[one]))
-    others = [one for one in found if one != usual]
+    usual, *others = sorted(found, key=lambda one: -len(found[one]))
     forms = dict.fromkeys(form for form, _ in (*others, usual))
     form = f", {' and '.join(forms)}" if len(forms) > 1 else ""
     return f"differs on {ranks_text(rank for one in others for rank in found[one])}{form}"

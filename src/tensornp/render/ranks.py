@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from itertools import islice
+from typing import Any
 
-from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
@@ -16,7 +17,7 @@ from tensornp.render.layout.document import Document, Part, alarm_line, headline
 from tensornp.render.layout.table import Table, TableRow, said_once
 from tensornp.render.layout.words import listed
 from tensornp.render.models.weights import MAX_ROWS, table_of
-from tensornp.render.pictures.stats_line import number_text
+from tensornp.render.pictures.stats_line import stats_line_text
 
 _CURE = "ask for a part of them, such as .weights('model.layers[0]')"
 _MAX_LINES, _MAX_LINE = 10, 400
@@ -27,29 +28,18 @@ def rank_weights_document(weights: RankWeights) -> Document:
     """Return differences and silent ranks over a table."""
     table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
     differences = [cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items()]
-    head = [cut(weights.expression, MAX_SHOWN), weights.told, *_sizes(weights), *said_once(common, is_whole=True)]
+    head = [cut(weights.expression, MAX_SHOWN), weights.told, *said_once(common, is_whole=True)]
     more = f"… and {len(differences) - _MAX_LINES:,} more" if len(differences) > _MAX_LINES else ""
     return Document(
         (
             headline(" · ".join(head)),
             *map(alarm_line, differences[:_MAX_LINES]),
             small_print(more),
-            _silent(weights.answers.silent_lines),
+            _silent(weights.silent),
             table,
             small_print(rest),
         )
     )
-
-
-def _sizes(weights: RankWeights) -> Iterator[str]:
-    """Yield the number of elements and the bytes of all ranks and of each."""
-    if len(set(weights.num_parameters.values())) == 1:
-        yield counted(next(iter(weights.num_parameters.values())), "element")
-    held = list(weights.nbytes.values())
-    if held:
-        low, high = format_nbytes(min(held)), format_nbytes(max(held))
-        each = f"{low} on each rank" if low == high else f"{low} to {high} on a rank"
-        yield f"{format_nbytes(sum(held))} in all, {each}" if len(held) > 1 else low
 
 
 def _entry(one: OnRanks) -> WeightEntry:
@@ -61,10 +51,10 @@ def _entry(one: OnRanks) -> WeightEntry:
     )  # fmt: skip
 
 
-def _silent(told: Sequence[str]) -> Part:
-    """Return the first silent ranks with the reasons."""
-    more = f"… and {len(told) - _MAX_LINES:,} more; .silent has all" if len(told) > _MAX_LINES else ""
-    return small_print(*(cut(why, _MAX_LINE) for why in told[:_MAX_LINES]), more)
+def _silent(reasons: Mapping[Any, str]) -> Part:
+    """Return why the first silent ranks have not answered."""
+    more = f"… and {len(reasons) - _MAX_LINES:,} more; .silent has all" if len(reasons) > _MAX_LINES else ""
+    return small_print(*(cut(why, _MAX_LINE) for why in islice(reasons.values(), _MAX_LINES)), more)
 
 
 _WORDS = {"nan": "NaN", "inf": "infinite"}
@@ -83,33 +73,20 @@ def rank_stats_document(stats: RankStats) -> Document:
         (
             headline(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
             *(alarm_line(cut(one, MAX_TOLD)) for one in alarms),
-            _silent(stats.answers.silent_lines),
-            Table(("figure", "value", "where"), tuple(_rows(stats)) if facts is not None else ()),
+            *(alarm_line(_where(one, stats)) for one in stats.places[:_MAX_PLACES]),
+            small_print(f"and on {more:,} more ranks" if (more := len(stats.places) - _MAX_PLACES) > 0 else ""),
+            small_print(f"{counted(stats.count, 'element')} · {stats_line_text(stats)}" if facts is not None else ""),
+            _silent(stats.silent),
         )
     )
 
 
-def _rows(stats: RankStats) -> Iterator[TableRow]:
-    yield TableRow(("elements", f"{stats.count:,}", ""))
-    for what, num in (("nan", stats.nan), ("inf", stats.num_infinite)):
-        places = [one for one in stats.places if one.what == what]
-        first, *more = [_where(one, num) for one in places[:_MAX_PLACES]] or [""]
-        yield TableRow((_WORDS[what], f"{num:,}", first))
-        yield from (TableRow(("", "", where)) for where in more)
-        if len(places) > _MAX_PLACES:
-            yield TableRow(("", "", f"and on {len(places) - _MAX_PLACES:,} more ranks"))
-    yield TableRow(("zero", f"{stats.zeros:,}", ""))
-    if stats.min is None:
-        return
-    for name in ("min", "max", "mean", "std", "norm", "sum"):
-        yield TableRow((name, number_text(getattr(stats, name)), "÷ n" if name == "std" else ""))
-
-
-def _where(place: Place, num: int) -> str:
+def _where(place: Place, stats: RankStats) -> str:
+    num = stats.nan if place.what == "nan" else stats.num_infinite
     at = ", ".join(str(list(index)) for index in place.indices[:3])
     more = f" and {place.num - 3:,} more" if place.num > 3 else ""
     here = f"{place.num:,} " if num != place.num else ""
-    return f"{here}on {ranks_text([place.rank])}, at {at}{more}"
+    return f"{_WORDS[place.what]}: {here}on {ranks_text([place.rank])}, at {at}{more}"
 
 
 def drift_document(drift: Drift) -> Document:
@@ -122,7 +99,7 @@ def drift_document(drift: Drift) -> Document:
         (
             headline(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
             small_print(unread),
-            _silent(drift.answers.silent_lines),
+            _silent(drift.silent),
             Table(("name", "what"), tuple(rows)),
             small_print(more),
         )

@@ -20,13 +20,12 @@ _NAME_WIDTH = 48
 class Tree(ABC):
     """The rows of a page: a folded tree, or a list if it is searched, filtered or sorted.
 
-    `sortable` and `filters` name columns; those in `summed` sort the tree at each level. `opened` are the branches that
-    are open at first, and `num_branches` is above all their ids.
+    `sortable` and `filters` name columns. `opened` are the branches that are open at first, and `num_branches` is above
+    all their ids.
     """
 
     sortable: Collection[str] = ()
     filters: ClassVar[Collection[str]] = ()
-    summed: ClassVar[Collection[str]] = ()
     opened: frozenset[int]
     num_branches: int
 
@@ -119,4 +118,4 @@ class Tree(ABC):
         if not wanted.keys() <= set(self.filters) or not all(isinstance(value, str) for _, value in chosen):
             raise BadRequestError(NONSENSE)
         is_descending = request.get("descending") is True
-        return Asked(search.strip(), sort, is_descending, chosen, orders_groups=sort in self.summed)
+        return Asked(search.strip(), sort, is_descending, chosen)

@@ -16,14 +16,14 @@ from tensornp.models.scan.findings import ALARM_RANK, UNRANKED, Finding, by_kind
 from tensornp.render.layout.tree import TreeColumn
 
 _WIDTHS = {
-    "name": 30, "elements": 9, "share": 6, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
+    "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
     FINDINGS: 20, "notes": 20,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _NARROW = ("name", "shape", "dtype", "bytes", "norm")
-_WIDE = ("share", "where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
+_WIDE = ("where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
 """The columns that a narrow page has, and those that only a wide one has."""
-_RIGHT = ("elements", "share", "bytes")
+_RIGHT = ("elements", "bytes")
 _MAX_SHAPE = 20
 
 

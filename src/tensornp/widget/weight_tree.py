@@ -15,24 +15,16 @@ from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import (
     COLUMNS,
     FINDINGS,
-    FOUND_STATE,
-    FOUND_STATES,
-    INFINITY_STATE,
-    NAN_STATE,
-    NOT_FINITE_STATE,
-    QUIET_STATE,
-    SUMMED,
-    UNREAD,
     Asked,
     cells_of,
-    figure_columns,
+    column_called,
     filters,
-    shares_of,
+    searched,
     sortable,
 )
-from tensornp.models.outline.fold import Row, part_of
+from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Kind, kind_of
+from tensornp.models.scan.findings import ALARM_RANK, Kind, by_kind, kind_of
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
 from tensornp.render.layout.words import cost_of_scan
@@ -52,7 +44,6 @@ class WeightTree(Tree):
 
     sortable = sortable()
     filters = filters()
-    summed = SUMMED
 
     def __init__(
         self, weights: Sequence[WeightEntry], classes: Mapping[str, str], opened_code: Callable[[], str]
@@ -65,19 +56,10 @@ class WeightTree(Tree):
         shapes = {(one.shape, one.kind) for one in weights}
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
-        self._figures: dict[str, Mapping[str, float]] = {}
-        self._kinds: dict[str, Kind] = {}
-        self._states: set[str] = set()
 
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
-        self._figures = {name: one.figures for name, one in self.found.items()}
-        # A weight without values is not unread.
-        readable = (one.name for one in self._weights if one._can_be_read or one.name in self.found)
-        self._states = set().union(*map(self.states, readable))
-        kinds = ((name, kind_of(one.findings)) for name, one in self.found.items())
-        self._kinds = {name: kind for name, kind in kinds if kind is not None}
         self.outline.forget()
 
     # --- what orders and filters weights by the results of scans
@@ -92,23 +74,11 @@ class WeightTree(Tree):
         kind = kind_of(self.found[name].findings) if name in self.found else None
         return kind.what if kind is not None else ""
 
-    def states(self, name: str) -> tuple[str, ...]:
-        """Return the states of a weight that a scan determines."""
-        own = self.found.get(name)
-        if own is None:
-            return (UNREAD,)
-        goals = {one.goal for one in own.alarms}
-        is_in = {
-            NOT_FINITE_STATE: own.rank < ALARM_RANK, NAN_STATE: "nan" in goals, INFINITY_STATE: "inf" in goals,
-            FOUND_STATE: own.rank < QUIET_RANK, QUIET_STATE: QUIET_RANK <= own.rank < UNRANKED,
-        }  # fmt: skip
-        return tuple(state for state, is_so in is_in.items() if is_so)
-
     # --- the tree
 
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
         """Return the branches and weights below a branch."""
-        return self.outline.below(parent, asked)
+        return self.outline.below(parent)
 
     def listed(self, asked: Asked) -> Sequence[Any]:
         """Return the weights of a list, and modules without weights that are searched for."""
@@ -134,7 +104,7 @@ class WeightTree(Tree):
         is_part = sums.num_weights != len(self._weights)
         text = f"{sums.num_weights:,} of {self._number} · {size}" if is_part else self._number
         code, search = self._opened_code(), asked.search
-        if code and search:
+        if code and search and self._is_found_without_scan(search, listed):
             code += f".find({f're.compile({search[1:-1]!r})' if is_expression(search) else repr(search)})"
         return {
             "nothing": "" if listed or self.listed(asked) else self._nothing(asked),
@@ -144,6 +114,11 @@ class WeightTree(Tree):
             "cost": cost_of_scan(sums.nbytes, compiles=compiles),
         }
 
+    def _is_found_without_scan(self, search: str, listed: Sequence[WeightEntry]) -> bool:
+        """Return whether `find` of the explorer, which knows no findings, finds these weights."""
+        facts = [self.outline.facts_of(one) for one in listed]
+        return len(searched(search, [one.name for one in listed], facts)) == len(listed)
+
     def _nothing(self, asked: Asked) -> str:
         """Return a message that nothing is listed, with a suggestion."""
         if not asked.search or asked.filters or is_expression(asked.search):
@@ -151,14 +126,9 @@ class WeightTree(Tree):
         return none_fits(asked.search, [one.name for one in self._weights])
 
     def _filters_html(self, chosen: dict[str, str]) -> str:
-        """Return the lists of filters, also with the states and the chosen finding of scans."""
-        found = [state for state in FOUND_STATES if state in self._states]
-        # NaN and infinity are two choices only if there are both.
-        both = {NAN_STATE, INFINITY_STATE}
-        found = [state for state in found if state not in both or both <= {*found}]
+        """Return the lists of filters, also with the chosen finding of a scan."""
         choices = self.outline.choices
         options = {name: {value: value for value in values} for name, values in choices.items()}
-        options["state"] |= {state: state for state in found}
         if "where" in options:
             options["where"] = {value: _LAST_PART.sub("", value) for value in options["where"]}
         options |= {FINDINGS: {}} if FINDINGS in chosen else {}
@@ -171,7 +141,7 @@ class WeightTree(Tree):
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""
-        told, figures = self.outline.told, set().union(*self._figures.values())
+        told, figures = self.outline.told, set().union(*(one.figures for one in self.found.values()))
         scanned = (column for column in COLUMNS if column.is_scanned and self.found)
         told |= {column.name for column in scanned if column.figure is None or column.name in figures}
         return [tree_column(column, asked.sort, self._max_shape) for column in COLUMNS if column.name in told]
@@ -185,28 +155,20 @@ class WeightTree(Tree):
         own = self.found.get(line.weights[0].name) if line.number >= 0 else None
         # A closed branch shows the findings below it.
         is_closed = bool(self.found) and line.has_below and not is_open
-        below = [(Kind(*kind), names) for kind, names in self.outline.kinds(line.id, self._kinds)] if is_closed else []
+        known = [one.name for one in self.outline.weights_of(line.id) if one.name in self.found] if is_closed else []
+        below = list(by_kind((name, self.found[name].findings) for name in known).items())
         cells = self._cells(line)
-        titles: dict[str, str] = {}
-        figures = {column: (value, value) for column, value in own.figures.items()} if own is not None else {}
         if is_closed:
-            figures = self.outline.extremes(line.id, self._figures)
             quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
             cells[FINDINGS] = " · ".join(quiet)
-        for column, figure in figure_columns():
-            if (spread := figures.get(column)) is not None:
-                cells[column] = figure.text_of(*spread)
-                titles |= {column: f"{column} {title}"} if (title := figure.title_of(*spread)) else {}
         if own is not None:
+            cells |= {name: column_called(name).figure_text(value) for name, value in own.figures.items()}
             cells[FINDINGS] = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
             cells["figures"] = " · ".join(own.words)
             if own.histogram is not None:
                 cells["figures"] = Drawn(cells["figures"], histogram_img(own.histogram))
-        if line.num_alike > 1:
-            numel = line.sums.numel
-            titles["elements"] = f"{line.num_alike:,} × {numel // line.num_alike:,}, {numel:,} in all"
         goals = {name: goal for name, goal in _GOALS.items() if line.number >= 0 and cells.get(name)}
-        titles |= {name: f"Go to the element of the {name} (m)" for name in goals}
+        titles = {name: f"Go to the element of the {name} (m)" for name in goals}
         name = legible(line.weights[0].name if line.number >= 0 else line.label)
         sizes = (
             (counted(line.sums.numel, "element"), counted(line.sums.nbytes, "byte")) if line.sums.num_weights else ()
@@ -228,19 +190,22 @@ class WeightTree(Tree):
 
     def _cells(self, line: Line) -> dict[str, str]:
         """Return the texts of a line that need no scan by column."""
-        shares = shares_of(line.sums.numel, self.outline.share_of(line.sums), line.num_alike)
-        if line.number >= 0:
-            # A tied weight has its elements, and adds no share.
-            shares["elements"] = format_count(line.weights[0].numel)
+        # A tied weight has its elements.
+        elements = {"elements": format_count(line.weights[0].numel if line.number >= 0 else line.sums.numel)}
         if line.weights:
-            return cells_of(Row(line.label, line.weights, line.unlike)) | shares
+            return cells_of(Row(line.label, line.weights, line.unlike)) | elements
         if not line.has_below:
             # A module without weights.
             return {"name": legible(line.label), "notes": legible(line.unlike)}
         is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
         weights = counted(line.sums.num_weights, "state" if is_state else "weight")
         nbytes = format_nbytes(line.sums.nbytes)
-        return {"name": legible(line.label), "shape": weights, "bytes": nbytes, "notes": legible(line.unlike)} | shares
+        return {
+            "name": legible(line.label),
+            "shape": weights,
+            "bytes": nbytes,
+            "notes": legible(line.unlike),
+        } | elements
 
     def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Kind, list[str]]]) -> TreeLink | None:
         """Return the alarm of a weight, or of the weights below a closed line."""
@@ -250,8 +215,7 @@ class WeightTree(Tree):
             own, number = self.found[names[0]], self.outline.number_of[names[0]]
             every = self.outline.weights_of(line.id)
             if len(names) == 1:
-                part = legible(part_of(names[0], every[0].name, every[-1].name))
-                text = f"{own.alarm} in {part}"
+                text = f"{own.alarm} in {legible(distinguishing(names[0], every))}"
             else:
                 text = f"{_NOT_FINITE.get(own.goal, own.alarm)} in {len(names):,} of {counted(len(every), 'weight')}"
         if own is None or not text:

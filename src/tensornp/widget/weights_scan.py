@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.text import counted
-from tensornp.core.values.stats.record import alarms_of
+from tensornp.core.values.stats.record import alarm_text, alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.gradients import gradients_of
@@ -34,22 +34,24 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
     found: dict[str, Found] = {}
+    num_odd = 0
     gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
     for name, stats in table.items():
         alarms = tuple(alarms_of(stats))
         figures = figures_of(stats)
         findings = list(table.findings(name))
-        if name in gradients:
-            norm, alarm = gradients[name]
-            figures |= figures_of_gradient(norm, stats.norm) if norm is not None and not alarm else {}
+        if (gradient := gradients.get(name)) is not None:
+            alarm = alarm_text(gradient)
+            if not alarm and gradient.norm is not None:
+                figures |= figures_of_gradient(gradient.norm, stats.norm)
             if alarm:
+                num_odd += 1
                 findings.append(Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient"))
         line = line_of(stats)
         found[name] = Found(tuple(findings), *line, figures, alarms)
     table.failed |= gone
     for name, why in table.failed.items():
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
-    num_odd = sum(bool(alarm) for _, alarm in gradients.values())
     said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
     said += [NOT_LOOKED_AT] if unguarded.left_out else []
     far = f"when {len(table):,} of {counted(len(there), 'weight')} were read" if table else "before any weight was read"

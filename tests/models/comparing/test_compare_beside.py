@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.distributed.checkpoint import FileSystemWriter
-from written_dcp import save
 
 import tensornp as tnp
 from tensornp.render.models.comparison import weights_comparison_document
@@ -73,13 +71,3 @@ def test_numbers_in_states_of_optimizers_are_compared(tmp_path: Path):
         assert (found.equal, found._beside) == (False, {"state.0.step": "1 → 9", "state.1.step": "1 → 9"})
     found = tnp.compare(tmp_path / "both.pt", {"model": model, "optimizer": optimizer})
     assert list(found._beside) == ["optimizer.state.0.step", "optimizer.state.1.step"]
-
-
-def test_values_of_folders_of_dcp_are_compared(tmp_path: Path):
-    """With each other, and with what is in memory."""
-    states = [{"a": torch.ones(2), "epoch": epoch} for epoch in (1, 2)]
-    for name, state in zip(("first", "second"), states, strict=True):
-        save(state, FileSystemWriter(tmp_path / name))
-    for other in (tmp_path / "second", states[1]):
-        assert tnp.compare(tmp_path / "first", other)._beside == {"epoch": "1 → 2"}
-    assert tnp.compare(tmp_path / "first", states[0]).same_bits

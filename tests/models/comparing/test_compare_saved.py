@@ -152,18 +152,6 @@ def test_what_is_not_listed_makes_nothing_equal(spoil, tmp_path):
             assert f"not all is listed of {why}" in shown
 
 
-def test_between_two_modules_a_missing_buffer_is_a_difference():
-    """Only a state dict has a reason not to have it."""
-    model, other = Rotary(), Rotary()
-    other.load_state_dict(model.state_dict())
-    assert tnp.compare(model, other).same_bits
-    del other.inv_freq
-    found = tnp.compare(model, other)
-    assert (found.missing, found._exempt, found.equal) == (("inv_freq",), {}, False)
-    other.register_buffer("inv_freq", torch.arange(4.0) + 1, persistent=False)
-    assert tnp.compare(model, other).changed() == ["inv_freq"]
-
-
 def test_a_tied_weight_that_only_a_dictionary_lacks_is_missing(tmp_path):
     """Two dictionaries in memory say what they have; and so does a model whose tie was cut."""
     state_dict = Tied().state_dict()
@@ -257,47 +245,3 @@ def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, 
             assert not found.equal
             assert found.changed() or found.missing
         earlier = copy.deepcopy(state_dict)
-
-
-def test_names_that_both_have_come_before_the_order():
-    """A state dict with `param_names` of parameters in another order; with one that has none, the order is all."""
-    model, optimizer, _ = trained("AdamW")
-    try:
-        turned = torch.optim.AdamW(list(model.named_parameters())[::-1], lr=0.01)
-    except TypeError:
-        pytest.skip("an optimizer takes names since torch 2.6")
-    for one in (optimizer, turned):
-        step(model, one)
-    found = tnp.compare(tnp.weights(optimizer, model=model), turned.state_dict())
-    assert found._pairs["state.fc.weight.exp_avg"] == "state.5.exp_avg"
-    assert not found.reshaped
-
-
-@pytest.mark.parametrize("axis", [None, 0])
-def test_a_quantized_tensor_is_equal_to_its_file(axis, tmp_path):
-    """The dtype is that of torch on both sides; another scale is another tensor."""
-    values = torch.arange(6.0).reshape(2, 3) / 4
-
-    def quantized(scale: float) -> torch.Tensor:
-        if axis is None:
-            return torch.quantize_per_tensor(values, scale, 0, torch.qint8)
-        return torch.quantize_per_channel(values, torch.full((2,), scale), torch.zeros(2).long(), axis, torch.qint8)
-
-    torch.save({"w": quantized(0.25)}, tmp_path / "model.pt")
-    found = tnp.compare({"w": quantized(0.25)}, tmp_path / "model.pt")
-    assert (found.equal, found.retyped) == (True, ())
-    assert not tnp.compare({"w": quantized(0.5)}, tmp_path / "model.pt").equal
-    plain = tnp.compare({"w": quantized(0.25).dequantize()}, tmp_path / "model.pt")
-    assert (plain.equal, plain["w"].verdict) == (False, "the same values, float32 and qint8")
-    assert tnp.compare({"w": quantized(0.25).dequantize()}, {"w": quantized(0.25)}).retyped == ("w",)
-
-
-def test_of_two_optimizers_the_states_are_equal_and_not_what_they_step():
-    """The parameters are the model's: that these have moved is not denied."""
-    model, optimizer, _ = trained("AdamW")
-    step(model, optimizer)
-    before = copy.deepcopy(optimizer)
-    with torch.no_grad():
-        for one in model.parameters():
-            one.add_(1)
-    assert tnp.compare(before, optimizer)._told() == "same bits"

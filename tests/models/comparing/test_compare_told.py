@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from _pytest._io.saferepr import saferepr
-from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.comparing.comparison import WeightsComparison
@@ -45,24 +44,6 @@ def step(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         hidden = layer(hidden)
     hidden.square().sum().backward()
     optimizer.step()
-
-
-def test_what_did_not_move_is_named_and_why():
-    """By folded names in text and page; of a live model, right under the verdict, what is frozen or has no gradient."""
-    model, optimizer = trained()
-    before = copy.deepcopy(model.state_dict())
-    step(model, optimizer)
-    with unchanged(*model.parameters()):
-        lines = told(before, model)
-    assert lines[0] == "OrderedDict and Sequential: 4 of 10 weights differ"
-    frozen = "4 weights unchanged, frozen: {1,3}.weight × 2, {1,3}.bias × 2"
-    without = "2 weights unchanged, no .grad: aux.weight, aux.bias"
-    for folds in (lines, told(model, before), weights_comparison_document(compared(before, model)).html()):
-        assert frozen in folds and without in folds
-    # Where no weight has a gradient, that one has none tells nothing.
-    optimizer.zero_grad()
-    assert frozen in told(before, model) and without not in told(before, model)
-    assert "frozen" not in "".join(told(before, model.state_dict()))
 
 
 def test_one_memory_on_both_sides_is_said_first():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import types
 
 import accelerate
@@ -92,39 +91,12 @@ def test_an_offloaded_file_that_is_gone_is_an_error_of_its_weight(tmp_path):
     assert w["1.weight"].stats().count == 4
 
 
-def quantized() -> nn.Module:
-    torch.manual_seed(0)
-    layers = {
-        "fc": nn.Linear(8, 4), "plain": nn.Linear(8, 4, bias=False), "rnn": nn.LSTM(4, 3), "norm": nn.LayerNorm(4),
-    }  # fmt: skip
-    return torch.ao.quantization.quantize_dynamic(nn.ModuleDict(layers), {nn.Linear, nn.LSTM})
-
-
-def test_packed_weights_are_listed_and_unpacked_when_asked(monkeypatch):
-    """Those that `parameters()` does not have; the code unpacks the same."""
-    model = quantized()
-    packer = type(model["fc"]._packed_params)
-    unpack, calls = packer._weight_bias, []
-    monkeypatch.setattr(packer, "_weight_bias", lambda self: (calls.append(1), unpack(self))[1])
+def test_packed_weights_are_unpacked_when_asked():
+    """By code that gives the same; what is not listed is named."""
+    model = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 4), nn.LSTM(4, 3)), {nn.Linear, nn.LSTM})
     w = tnp.weights(model)
-    weights_document(w).text(), weights_document(w).html(), repr(w), released_rows(w, {}, "")
-    assert not calls
-    assert not [name for name in w if name.startswith("rnn")]
-    assert any("rnn" in one and "is not registered" in one for one in w.problems), w.problems
-    assert w["fc.weight"].shape == (4, 8)
-    assert (w["fc.weight"].kind, w["fc.weight"].dtype, w["fc.weight"].nbytes) == ("parameter", "qint8", 32)
-    assert w["fc.weight"].note == "packed"
-    assert w["fc.weight"].requires_grad is False
-    packed = [entry for entry in w.values() if "packed" in entry.note]
-    assert len(packed) == 2
-    for entry in packed:
-        tensor = eval(entry.code, {"model": model})
-        assert entry.shape in (tuple(tensor.shape), None), entry.name
-        assert (entry.dtype, entry.numel) in ((str(tensor.dtype)[6:], tensor.numel()), ("float32", 0))
-        assert same(entry.to_numpy(), tensor)
-        assert same(entry.to_numpy((slice(1, 3),)), tensor[1:3])
-        assert entry.stats() == tnp.stats(tensor)
-    assert calls
+    assert list(w) == ["0.weight"] and len(w.problems) == 1
+    assert same(w["0.weight"].to_numpy(), eval(w["0.weight"].code, {"model": model}))
 
 
 def test_a_tensor_of_tensors_is_listed_with_what_it_stores():
@@ -156,36 +128,6 @@ def innermost(tensor: torch.Tensor) -> dict[str, torch.Tensor]:
         inner = getattr(tensor, name)
         found |= innermost(inner) if hasattr(inner, "__tensor_flatten__") else {name: inner}
     return found
-
-
-class Pair(torch.Tensor):
-    """A wrapper that nobody knows, of two tensors."""
-
-    @staticmethod
-    def __new__(cls, a, b):
-        return torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
-
-    def __init__(self, a, b):
-        self.a, self.b = a, b
-
-    def __tensor_flatten__(self):
-        return ["a", "b"], None
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        raise AssertionError(f"{func} has run")
-
-
-def test_a_wrapper_that_nobody_knows_names_its_tensors():
-    """Nothing of its class runs; its bytes are those of the tensors inside, of which one is shared."""
-    shared = torch.ones(2, 3)
-    model = nn.Module()
-    model.first, model.second = Pair(torch.ones(2, 3), shared), Pair(torch.ones(2, 3).short(), shared)
-    w = tnp.weights(model)
-    assert w["second"].note == "not registered, Pair: a int16 (2, 3), b float32 (2, 3)"
-    assert [w[name].nbytes for name in w] == [48, 36]
-    assert [w[name].tied_to for name in w] == [(), ()]
-    assert w.totals == (0, 18, 24 + 12 + 24)
 
 
 class Grown(nn.Module):
@@ -258,9 +200,6 @@ def test_a_computed_weight_is_listed_without_being_computed(monkeypatch):
     assert table.complete
     assert set(table) == set(model.state_dict())
     assert not calls
-    assert set(w.scan(names=["normed.weight", "square"])) == {"normed.weight", *w["square"]} - {"square.weight"}
-    assert calls == [1]
-    assert "spectral.weight" in w.scan(names="spectral.weight")
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -312,7 +251,7 @@ def test_a_parametrization_that_fails_ends_in_a_sentence():
 def test_a_page_finds_each_again_and_holds_none(tmp_path):
     """By expressions: what a page shows keeps no module alive."""
     moved = accelerate.cpu_offload(Net())
-    namespace = {"moved": moved, "packed": quantized(), "computed": parametrized()}
+    namespace = {"moved": moved, "computed": parametrized()}
     shell = types.SimpleNamespace(user_ns=namespace)
     for name in list(namespace):
         w = tnp.weights(namespace[name], expression=name)
@@ -328,26 +267,6 @@ def test_a_page_finds_each_again_and_holds_none(tmp_path):
         with pytest.raises(tnp.NoDataError):
             reached(rows[0])
         namespace[name] = gone
-
-
-def test_released_rows_keep_nothing_alive():
-    """Neither tensors and arrays, nor the module that would make a weight."""
-    held = [nn.Linear(3, 4), quantized(), parametrized()]
-    namespace = {"held": held[0], "packed": held[1], "computed": held[2], "arrays": {"a": np.ones(5)}}
-    rows = []
-    for name, value in namespace.items():
-        w = tnp.weights(value, expression=name)
-        rows += released_rows(w, namespace, "")
-        w.close()
-    named = len(rows)
-    namespace.clear()
-    del held, value, w
-    gc.collect()
-    for one in rows:
-        assert one.tensor is None
-        with pytest.raises(tnp.NoDataError, match="reaches no weight any more"):
-            one.to_numpy()
-    assert len(rows) == named > 6
 
 
 def test_an_object_that_stands_for_a_tensor_counts_its_memory_once():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from torch import nn
 from tree_rows import rows_of
 
@@ -56,19 +55,6 @@ def test_a_layer_with_another_activation_is_not_folded_with_the_others():
     assert "2.act ReLU" in found
 
 
-@pytest.mark.parametrize(
-    ("frozen", "text"),
-    [(0, "31 parameters · 124 bytes · all parameters"), (1, "31 parameters · 124 bytes · 21 trainable")],
-)
-def test_the_heading_counts_trainable_parameters(frozen, text):
-    """As `requires_grad` says."""
-    model = nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 7))
-    for layer in model[:frozen]:
-        layer.requires_grad_(False)
-    assert sum(one.numel() for one in model.parameters()) == 31
-    assert text in str(tnp.card(model))
-
-
 def test_parts_of_a_model_have_no_rows_of_other_modules():
     """`find` and prefixes list weights."""
     w = tnp.weights(nn.Sequential(nn.Linear(4, 2), nn.ReLU(), nn.Linear(2, 2)))
@@ -108,12 +94,3 @@ def test_the_live_tree_has_the_same_rows():
         assert [(one["name"], one["quiet"]) for one in rows_of(found["html"], found["head"])] == [
             (name, name == "1") for name in names
         ]
-
-
-def test_equal_activations_stay_between_their_neighbours():
-    """They are folded with the layers around them alone."""
-    convolutions = [nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten()]
-    assert rows(nn.Sequential(*convolutions)) == [
-        "0.weight Conv2d 3 → 8, kernel_size=3, stride=1", "0.bias", "1 ReLU",
-        "2.weight Conv2d 8 → 8, kernel_size=3, stride=1", "2.bias", "3 ReLU", "4 Flatten",
-    ]  # fmt: skip

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import types
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -101,35 +99,3 @@ def test_the_weights_of_torchscript_are_those_of_the_module(make, is_loaded):
     assert "4 weights · 13 parameters · 52 bytes" in str(tnp.card(scripted))
     assert tnp.compare(scripted, model).equal
     assert not tnp.compare(make(net()), make(net())).equal
-
-
-def test_tensors_of_an_optimizers_groups_are_listed(tmp_path):
-    """A learning rate of compiled steps is a tensor: as its state dict has it, so that both are equal."""
-    layer = nn.Linear(2, 2)
-
-    def made(lr):
-        optimizer = torch.optim.Adam(layer.parameters(), lr=torch.tensor(lr), capturable=False, foreach=False)
-        layer(torch.ones(2)).sum().backward()
-        optimizer.step()
-        return optimizer
-
-    optimizer, other = made(0.1), made(0.2)
-    w = tnp.weights(optimizer)
-    assert w["param_groups.0.lr"].to_numpy() == np.float32(0.1)
-    assert eval(w["param_groups.0.lr"].code, {"optimizer": optimizer}) is optimizer.param_groups[0]["lr"]
-    assert tnp.compare(optimizer, optimizer.state_dict()).equal
-    assert tnp.compare(optimizer, {"saved": {"optimizer": optimizer.state_dict()}}).equal
-    torch.save({"epoch": 3, "o": optimizer.state_dict()}, tmp_path / "x.pt")
-    assert tnp.compare(optimizer, tmp_path / "x.pt").equal
-    assert not tnp.compare(other, tmp_path / "x.pt").equal
-    assert "param_groups.0.lr" in tnp.compare(optimizer, other).changed()
-
-
-def test_a_file_lacks_nothing_that_a_module_has_not_registered(tmp_path):
-    """No state dict has it; another module may have another one."""
-    module = nn.Linear(3, 2)
-    module.mask = types.SimpleNamespace(held=torch.ones(3))
-    torch.save(module.state_dict(), tmp_path / "model.pt")
-    for saved in (tmp_path / "model.pt", module.state_dict()):
-        assert tnp.compare(module, saved).equal and tnp.compare(saved, module).equal
-    assert tnp.compare({"model": module}, {"model": module.state_dict()}).equal

@@ -24,7 +24,7 @@ def test_a_long_name_keeps_both_of_its_ends(name, shown):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [10, 1500, 20_000])
+@pytest.mark.parametrize("number", [10, 1500])
 @pytest.mark.parametrize("wrong", ["layer.{}.v", "lyer.{}.w", "layer{}.w", "layer.{}"])
 def test_the_closest_of_very_many_is_told(number, wrong):
     """Those that begin and end alike are compared by all of their characters."""

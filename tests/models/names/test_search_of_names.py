@@ -8,6 +8,9 @@ import torch
 import tensornp as tnp
 from tensornp.errors import BadRequestError
 from tensornp.models.names.search import fitting, none_fits
+from tensornp.models.outline.columns import Asked
+from tensornp.widget.weight_tree import WeightTree
+from tensornp.widget.weights_scan import found_in
 
 NAMES = [
     "encoder.layer.0.attention.query.weight", "encoder.layer.0.attention.query.bias", "encoder.layer.10.Norm.weight",
@@ -85,3 +88,21 @@ def test_a_text_between_slashes_is_a_regular_expression():
     assert list(explorer.find(r"/h\.[12].*bias/")) == ["h.1.bias", "h.2.bias"]
     with pytest.raises(tnp.BadRequestError, match="is not a regular expression: missing"):
         explorer.find("/(/")
+
+
+def test_words_of_no_name_find_classes_dtypes_and_findings():
+    """In a tree, and but for the findings with `find`; names come first."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.LayerNorm(3, dtype=torch.float64))
+    with torch.no_grad():
+        model[1].bias[0] = torch.nan
+    explorer = tnp.weights(model)
+    assert list(explorer.find("linear")) == list(explorer.find("Linear 3")) == ["0.weight", "0.bias"]
+    assert list(explorer.find("float64 weight")) == ["1.weight"]
+    assert list(explorer.find("*.weight")) == ["0.weight", "1.weight"]
+    tree = WeightTree(list(explorer.values()), explorer.classes, lambda: "w")
+    tree.learn(found_in(tree._weights, lambda *_: True).found)
+    for search, names, code in (
+        ("nan", ["1.bias"], "w"), ("Linear weight", ["0.weight"], "w.find('Linear weight')"), ("zzz", [], "w"),
+    ):  # fmt: skip
+        assert [one.name for one in tree.listed(Asked(search))] == names
+        assert tree.facts(Asked(search))["code"].startswith(code)

@@ -21,11 +21,3 @@ def test_states_of_optimizers_are_no_weights(tmp_path):
     assert "6 optimizer states" in repr(tnp.weights(optimizer))
     assert "weight" not in repr(tnp.weights(optimizer)).partition(": ")[2].partition(",")[0]
     assert "2 weights," in repr(tnp.weights(model))
-
-
-def test_a_state_that_is_not_there_is_not_counted():
-    """Of a parameter that was not stepped."""
-    model = torch.nn.Linear(3, 2)
-    fresh = torch.optim.Adam(model.parameters())
-    assert "0 optimizer states" in repr(tnp.weights(fresh))
-    assert "2 weights and 0 optimizer states" in repr(tnp.weights({"model": model, "fresh": fresh}))

@@ -82,30 +82,6 @@ def test_names_come_from_the_modules_of_a_notebook(model):
     assert list(tnp.weights(optimizer, namespace={"part": model["fc"]}))[-1] == "state.param_groups[0].params[3]"
 
 
-def with_states_of_its_own(model, of_all=1.0, option=1.0):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    optimizer.state["of all"] = {"a": torch.full((2,), of_all)}
-    optimizer.state["step"] = torch.ones(())
-    optimizer.state[model["late"].bias] = torch.ones(2)
-    optimizer.param_groups[0]["betas"] = [torch.full((3,), option), 0.5]
-    return optimizer
-
-
-def test_states_of_no_parameter_and_options_in_lists_are_listed(model):
-    """As the state dict has them: two optimizers that differ in one of them are not equal."""
-    first = with_states_of_its_own(model)
-    explorer = tnp.weights(first)
-    assert [name for name, one in explorer.items() if not one.problem] == [
-        "param_groups.0.betas.0", "state.late.bias", "state.of all.a", "state.step",
-    ]  # fmt: skip
-    for entry in explorer.values():
-        assert entry.problem or eval(entry.code, {"first": first}) is entry.tensor
-    assert tnp.compare(first, with_states_of_its_own(model)).equal
-    assert tnp.compare(first, first.state_dict()).equal
-    assert not tnp.compare(first, with_states_of_its_own(model, of_all=2)).equal
-    assert not tnp.compare(first, with_states_of_its_own(model, option=2)).equal
-
-
 class WithAlias(nn.Module):
     """The embedding lies deep, and the head that it is tied to does not."""
 

@@ -57,34 +57,6 @@ def test_a_part_that_is_unlike_the_others_says_how():
     assert unlike({"net.0.weight": (3,), "net.2.weight": (4,), "net.2.bias": (4,)}) == {}
 
 
-def layers(**changed: dict[int, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Twelve layers of four weights, some of which are others in some layers."""
-    usual = {key: torch.zeros(4, 4) for key in ("k", "q", "up", "down")}
-    return {f"h.{i}.{key}": changed.get(key, {}).get(i, one) for i in range(12) for key, one in usual.items()}
-
-
-def notes(weights: dict[str, torch.Tensor]) -> dict[str, str]:
-    """Return by its numbers how a layer is unlike the others."""
-    rows = folded(tnp.weights(weights).values())
-    return {row.pattern.split(".k")[0]: row.unlike for row in rows if row.unlike and ".k" in row.pattern}
-
-
-def test_how_a_part_is_unlike_the_others_is_said_of_all_of_it():
-    """Each fact by itself, beside what most others are."""
-    half = {i: torch.zeros(4, 4).bfloat16() for i in (3, 4)}
-    every = {key: half for key in ("k", "q", "up", "down")}
-    assert notes(layers(**every)) == {"h.{3..4}": "k, q, up and 1 more are bfloat16, usually float32"}
-    wide = {3: torch.zeros(9, 4).bfloat16(), 4: half[4]}
-    assert notes(layers(**{**every, "up": wide})) == {
-        "h.3": "k, q, up and 1 more are bfloat16, usually float32; up is (9, 4), usually (4, 4)",
-        "h.4": "k, q, up and 1 more are bfloat16, usually float32",
-    }
-    usual = {**layers(), "h.2.up": torch.zeros(9, 4).bfloat16(), "h.2.bias": torch.zeros(1)}
-    usual |= {"h.2.down": torch.zeros(4, 9), "h.2.q": torch.zeros(3, 3)}
-    said = notes(usual)["h.2"]
-    assert said == "has bias besides; q is (3, 3), usually (4, 4); up is (9, 4), usually (4, 4); and 2 more"
-
-
 @pytest.mark.slow
 @given(
     st.dictionaries(
@@ -99,11 +71,6 @@ def test_no_weight_is_lost(names):
     assert sorted(entry.name for row in rows for entry in row.entries) == sorted(explorer)
     for row in rows:
         assert len({(entry.shape, entry.dtype) for entry in row.entries}) == 1
-
-
-def test_a_name_of_many_dots_is_no_danger():
-    """Nor does it recurse."""
-    assert len(folded(tnp.weights({"a." * 50_000: torch.zeros(1)}).values())) == 1
 
 
 def test_what_only_looks_like_a_number_is_not_folded():
@@ -123,13 +90,6 @@ def test_states_of_parameters_of_other_shapes_are_nothing_odd():
     assert {row.unlike for row in folded(tnp.weights(saved).values())} == {""}
     del saved["state"][5]["exp_avg"]
     assert {row.unlike for row in folded(tnp.weights(saved).values())} == {"", "has no exp_avg"}
-
-
-def test_another_kind_of_layer_lacks_nothing():
-    """Of which a search for biases finds some by other names."""
-    layers = [torch.nn.MultiheadAttention(16, 4), torch.nn.LayerNorm(8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 5)]
-    found = tnp.weights(torch.nn.Sequential(*layers)).find("*bias")
-    assert not [row for row in folded(found.values()) if "has no" in row.unlike]
 
 
 def test_the_static_table_tells_of_frozen_weights():

@@ -2,35 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
-import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.models.scan.table import odd_one
-
-
-@pytest.mark.parametrize(
-    ("norms", "odd"),
-    [
-        ([8, 8.1, 72, 8], 2),
-        ([8, 8, 8, 32], 3),
-        ([8, 8, 8, 31.9], None),
-        # Three are too few to tell which is odd, and two large ones are two kinds.
-        ([1, 1, 9], None),
-        ([1, 1, 9, 9], None),
-        # Beside zeros, anything would be.
-        ([0, 0, 0, 5], None),
-        ([0.001, 1, 1, 1], None),
-        ([1, 1, 1, math.inf], 3),
-        ([], None),
-    ],
-)
-def test_the_odd_one_has_four_times_what_the_others_have(norms, odd):
-    """Or more."""
-    found = odd_one({f"w{i}": float(norm) for i, norm in enumerate(norms)})
-    assert found == ("" if odd is None else f"w{odd}")
 
 
 def test_a_scan_says_which_weight_is_not_as_its_siblings_are():

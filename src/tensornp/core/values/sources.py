@@ -14,6 +14,7 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -33,7 +34,7 @@ from tensornp.core.values.blocks import (
     part_of_tensor,
 )
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError, UnsupportedTensorError
+from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
 MAX_NUMEL = 2**38
 """Elements that are read one by one at most; only expanded tensors have more."""
@@ -108,9 +109,22 @@ def source_of(
     return _of_tensor(obj, info, axis, in_order)
 
 
+def shown_elements(obj: Any) -> tuple[Any, str] | None:
+    """Return the elements that no mask hides, and how many these are; None without a mask."""
+    if issubclass(type(obj), np.ma.MaskedArray):
+        shown = np.ma.compressed(obj)
+        return shown, f"{shown.size:,} of {obj.size:,} shown"
+    if not is_tensor(obj) or not form_of(obj).kind.is_masked:
+        return None
+    info = inspect(obj)
+    decide(info)
+    found = quietly(info.kind.dense(obj).cpu)[info.kind.mask(obj)]
+    return found, f"{found.numel():,} of {info.numel:,} shown"
+
+
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     if issubclass(type(array), np.ma.MaskedArray):
-        raise UnsupportedArrayError("a masked array hides elements; pass a.compressed(), or a.data for all")
+        raise BadRequestError("a masked array hides elements; pass a.compressed(), or a.data for all")
     plain_array = np.ndarray.view(array, np.ndarray)
     dtype = plain_array.dtype
     # Dtypes of ml_dtypes are of kind V, with a type of their own.
@@ -132,7 +146,7 @@ def _is_flat(part: Part) -> bool:
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
     kind = info.kind
     if kind.is_masked:
-        raise UnsupportedTensorError(kind.refusal)
+        raise BadRequestError(kind.refusal)
     if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
     if kind is PENDING:
@@ -178,7 +192,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested."""
     is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info.kind.is_masked or info._is_pending:
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
         return 0
     if info.inner is not None:
         return nbytes_unasked(info.inner)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from itertools import starmap
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Literal
 
 import torch
 
@@ -16,7 +16,6 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError
@@ -31,24 +30,10 @@ from tensornp.models.optimizers import is_saved_optimizer
 from tensornp.models.scan.run import Progress, progress_of, why_failed
 from tensornp.models.weights import is_path, weights
 
-Found_co = TypeVar("Found_co", covariant=True)
-
-
-class Comparable(Protocol[Found_co]):
-    """An object that compares itself with others of its class, as a followed pass does."""
-
-    def _compared_with(self, other: Any) -> Found_co: ...
-
 
 def is_comparable(obj: Any) -> bool:
-    """Return whether an object compares itself, by its type alone."""
+    """Return whether an object compares itself with others of its class, as a followed pass does."""
     return any("_compared_with" in vars(base) for base in type(obj).__mro__)
-
-
-@overload
-def compare(a: Comparable[Found_co], b: Any, *, progress: Progress | Literal[False] | None = None) -> Found_co: ...
-@overload
-def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None) -> Comparison | WeightsComparison: ...
 
 
 @never_compiled

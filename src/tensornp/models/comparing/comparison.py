@@ -16,8 +16,9 @@ from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.comparing.one_sided import differing_values, sides_of, ties_of
-from tensornp.models.comparing.rows import STEP, all_rows, directions_of, has_other_shape, quantity_of, rows_of
+from tensornp.models.comparing.low_rank import directions_of
+from tensornp.models.comparing.one_sided import differing_values, sides_of
+from tensornp.models.comparing.rows import STEP, has_other_shape, quantity_of, rows_of
 from tensornp.models.entries.entry import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import gradients_of
@@ -63,7 +64,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.missing, self.unexpected, self._prefixes = names.missing, names.unexpected, names.prefixes
         self._pairs, self._exempt = names.pairs, exempt
         self._renamed = {a: b for a, b in names.pairs.items() if a != b}
-        self._tied = ties_of(first, second, names.pairs)
         self._beside = differing_values(first, second, names.prefixes)
         self._sources = first.source, second.source
         self._sides = sides_of(first, second)
@@ -202,12 +202,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         return [name for name in self if not self._found[name].equal]
 
     def _rows_of(self, names: Sequence[str]) -> list[Row]:
-        return rows_of(names, self._rows, self._found, self._first)
-
-    @cached_property
-    def _rows(self) -> list[Row]:
-        own = (self._first[name] for name, one in self._found.items() if not has_other_shape(one))
-        return all_rows(one for one in own if not quantity_of(one))
+        return rows_of(names, self._found, self._first)
 
     def _told(self) -> str:
         part = shards_told(one.scope for one in self._found.values())
@@ -220,15 +215,13 @@ class WeightsComparison(Mapping[str, Comparison]):
             is_same = all(one.same_bits for one in self._found.values())
             equal = "same bits" if is_same else "equal"
             return equal if self.equal else "what was compared is equal"
-        every = [name for name in self if name not in self._tied]
         told = []
         for noun in ("weight", "state"):
-            names = [name for name in every if bool(self._quantities[name]) is (noun == "state")]
+            names = [name for name in self if bool(self._quantities[name]) is (noun == "state")]
             if names:
                 num = sum(not self._found[name].equal for name in names)
                 told.append(f"{num:,} of {counted(len(names), noun)}")
-        tied = f" ({counted(len(self) - len(every), 'more name')} tied to them)" if len(every) < len(self) else ""
-        return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{tied}"
+        return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}"
 
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
@@ -279,7 +272,7 @@ def why_unmoved(found: WeightsComparison) -> dict[str, str]:
     "no .grad" is said only if another parameter has one now: optimizers set them to None between two steps.
     """
     side = found._second if found._second.is_of_module else found._first
-    names = {name: found._pairs[name] if side is found._second else name for name in found if name not in found._tied}
+    names = {name: found._pairs[name] if side is found._second else name for name in found}
     parameters = {name: side[own] for name, own in names.items() if side[own].kind == "parameter"}
     trained = {name: one for name, one in parameters.items() if one._is_trained and is_of_torch(one.tensor)}
     unmoved = [name for name in parameters if found[name].equal and not found[name]._note]

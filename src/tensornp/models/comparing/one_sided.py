@@ -1,9 +1,9 @@
-"""Find weights that need not be in both, ties, and plain values that differ."""
+"""Find weights that need not be in both, and plain values that differ."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from tensornp.core.lowlevel.text import legible, quoted
@@ -53,30 +53,6 @@ def _exempt_among(
         elif may_be_tied and any(one in paired for one in entry.tied_to):
             exempt[name] = "tied to another name"
     return exempt
-
-
-def ties_of(first: WeightsExplorer, second: WeightsExplorer, pairs: Mapping[str, str]) -> dict[str, str]:
-    """Return further names of weights with the first name, by the names of the first side."""
-    own = _first_names(first, {a: a for a in pairs})
-    others = _first_names(second, {b: a for a, b in pairs.items()})
-    tied: dict[str, str] = {}
-    for a, b in pairs.items():
-        # The ties of a weight in a file are not known: it may have copies.
-        is_known = all(one.tensor is not None or one.tied_to for one in (first[a], second[b]))
-        one = own[a] if own[a] != a else others[a]
-        if one != a and (own[a] == others[a] or not is_known):
-            tied[a] = one
-    return tied
-
-
-def _first_names(explorer: WeightsExplorer, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the first name of the same elements for each weight; `names` are those of the first side."""
-    found: dict[str, str] = {}
-    for name, own in names.items():
-        entry = explorer[name]
-        same = (names[one] for one in entry.tied_to if one in names)
-        found[own] = next((found[one] for one in same if one in found), own)
-    return found
 
 
 def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: tuple[str, str]) -> dict[str, str]:

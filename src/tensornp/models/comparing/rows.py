@@ -1,18 +1,11 @@
-"""Put the weights of a comparison in rows, and find changes of low rank."""
+"""Put the weights of a comparison in rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-import torch
-
-from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.text import quoted
 from tensornp.core.values.compare.compare import Comparison
-from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.names.quoted import shown_name
 from tensornp.models.optimizers import GROUPS, STATE
 from tensornp.models.outline.fold import Row, folded
 
@@ -20,8 +13,6 @@ STEP = "step"
 """The quantity that counts."""
 _MIN_TOGETHER = 3
 """Fewer states of a quantity are seen one by one."""
-_NUM_POWERS, _MORE = 2, 4
-_FLOATS = ("float32", "float64", "complex64", "complex128")
 
 
 def quantity_of(entry: WeightEntry) -> str:
@@ -44,81 +35,29 @@ def has_other_shape(found: Comparison) -> bool:
     return found._shapes[0] != found._shapes[1]
 
 
-def all_rows(entries: Iterable[WeightEntry]) -> list[Row]:
-    """Return all weights in rows of repeated layers, without changes and ties."""
-    every = {one.name: one for one in entries}
-    alike = (one._with_(tied_to=()) for one in every.values())
-    return [Row(row.pattern, tuple(every[one.name] for one in row.entries)) for row in folded(alike)]
-
-
-def rows_of(
-    names: Sequence[str], rows: Sequence[Row], found: Mapping[str, Comparison], first: Mapping[str, WeightEntry]
-) -> list[Row]:
+def rows_of(names: Sequence[str], found: Mapping[str, Comparison], first: Mapping[str, WeightEntry]) -> list[Row]:
     """Return some names in rows, sorted by the first weight of each row.
 
-    `rows` hold all weights with equal shapes on both sides, without states of optimizers. Weights whose dtypes differ
-    on one side are in separate rows.
+    A row has repeated layers of equal shapes and dtypes on both sides, or the states of one quantity.
     """
     order = {name: i for i, name in enumerate(names)}
     own: list[Row] = []
-    for row in rows:
-        by_dtypes: dict[object, list[WeightEntry]] = {}
-        for one in row.entries:
-            by_dtypes.setdefault(found[one.name]._dtypes if one.name in found else None, []).append(one)
-        for every in by_dtypes.values():
-            some = [one for one in every if one.name in order]
-            if some:
-                done = "unchanged" if found[some[0].name].equal else "changed"
-                unlike = f"{len(some):,} of {len(every):,} {done}" if len(some) < len(every) else ""
-                own.append(_under_one_name(row, some)._replace(unlike=unlike))
-    own += [Row(name, (first[name],)) for name in names if has_other_shape(found[name])]
-    groups: dict[tuple[str, str], list[WeightEntry]] = {}
+    weights: dict[object, list[WeightEntry]] = {}
+    states: dict[tuple[str, str], list[WeightEntry]] = {}
     for name in names:
-        if (quantity := quantity_of(first[name])) and not has_other_shape(found[name]):
+        entry, one = first[name], found[name]
+        if has_other_shape(one):
+            own.append(Row(name, (entry,)))
+        elif quantity := quantity_of(entry):
             keys = name.split(".")
             root = ".".join(keys[: keys.index(GROUPS if GROUPS in keys else STATE) + 1])
-            groups.setdefault((root, quantity), []).append(first[name])
-    for (root, quantity), some in groups.items():
+            states.setdefault((root, quantity), []).append(entry)
+        else:
+            weights.setdefault(one._dtypes, []).append(entry)
+    for some in weights.values():
+        rows = folded(one._with_(tied_to=()) for one in some)
+        own += [Row(row.pattern, tuple(first[one.name] for one in row.entries)) for row in rows]
+    for (root, quantity), some in states.items():
         is_few = len(some) < _MIN_TOGETHER
         own += [Row(one.name, (one,)) for one in some] if is_few else [Row(f"{root}.*.{quantity}", tuple(some))]
     return sorted(own, key=lambda row: min(order[one.name] for one in row.entries))
-
-
-def _under_one_name(row: Row, some: Sequence[WeightEntry]) -> Row:
-    if len(some) == len(row.entries):
-        return row
-    alone = folded(one._with_(tied_to=()) for one in some)
-    return Row(alone[0].pattern if len(alone) == 1 else row.pattern, tuple(some))
-
-
-@outside_modes
-def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int = 8) -> float:
-    """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
-
-    The method is a randomized SVD (Halko, Martinsson, Tropp 2011) of the finite elements.
-    """
-    if type(num_directions) is not int or num_directions < 1:
-        raise BadRequestError(f"num_directions must be a number from 1 on, got {quoted(num_directions)}")
-    if first.shape is None or len(first.shape) != 2 or first.shape != second.shape:
-        raise BadRequestError(f"{shown_name(first.name)} is no matrix of one shape in both, and has no directions")
-    # A view would end the resizability of the storage.
-    before, after = (one.to_numpy(copy=True) for one in (first, second))
-    before, after = (one if one.dtype.name in _FLOATS else one.astype(np.float64) for one in (before, after))
-    with np.errstate(all="ignore"):
-        difference = np.subtract(after, before)
-    difference[~np.isfinite(difference)] = 0
-    largest = np.abs(difference).max(initial=0.0)
-    if not largest:
-        raise BadRequestError(f"{shown_name(first.name)} has no finite change, and that has no directions")
-    matrix = torch.from_numpy(difference / largest)
-    wanted = min(num_directions, *matrix.shape)
-    width = min(2 * wanted + _MORE, *matrix.shape)
-    # A generator of its own, so that no other random state moves.
-    generator = torch.Generator().manual_seed(0)
-    probe = torch.randn(matrix.shape[1], width, generator=generator, dtype=torch.float64).to(matrix.dtype)
-    basis, _ = torch.linalg.qr(matrix @ probe)
-    for _ in range(_NUM_POWERS):
-        basis, _ = torch.linalg.qr(matrix @ (matrix.mH @ basis))
-    sizes = torch.linalg.svdvals(basis.mH @ matrix)
-    total = float(matrix.abs().square_().sum(dtype=torch.float64).item())
-    return min(float(sizes[:wanted].double().square().sum().item()) / total, 1.0)

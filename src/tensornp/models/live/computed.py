@@ -1,13 +1,12 @@
-"""List the weights that a module computes, unpacks or has offloaded, without reading them.
+"""List the weights that a module computes or has offloaded, without reading them.
 
-A call of the module gives the values at each request. Parametrized weights are computed on copies, since a spectral
-norm writes to its vectors. Packed weights are those of torch's quantized linear, convolution and embedding modules.
+The values are made at each request. Parametrized weights are computed on copies, since a spectral norm writes to its
+vectors.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator, Mapping
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.members import members_of, registered_names
-from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
@@ -29,16 +27,9 @@ from tensornp.models.entries.source import NoSource, Requested
 from tensornp.models.names.quoted import cut, shown_name
 
 _LISTS = "parametrizations"
+_OF_TORCH, _PACKING = "torch.nn.utils.parametrizations", "torch.ao.nn.quantized."
 _MAX_SAID = 200
 """Characters of an error that ended a computation."""
-_BITS = {"quint4x2": 4, "float16": 16}
-"""Bits of a packed element that has not 8."""
-_PACKED = {
-    "linear.Linear": "_packed_params._packed_params.0",
-    "conv._ConvNd": "weight",
-    "embedding_ops.Embedding": "_packed_params._packed_weight",
-}
-"""The name in a state dict of the weight of each packed class."""
 
 
 class OffloadMap(NamedTuple):
@@ -76,36 +67,13 @@ def offload_maps(module: Any, code: str) -> Iterator[OffloadMap]:
             yield OffloadMap(module, code, path, held.get("place_submodules") is True)
 
 
-def packed_class(module: Any) -> str:
-    """Return the class of a module that keeps its weights in a packed object of torch, or ``""``."""
-    names = (f"{one.__module__}.{one.__name__}" for one in type(module).__mro__)
-    return next((one for name in names if (one := name.removeprefix("torch.ao.nn.quantized.modules.")) in _PACKED), "")
-
-
 def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
-    """Yield the weights that a module unpacks or computes; nothing is computed."""
-    if packed := packed_class(module):
-        yield _packed(packed, module, code)
+    """Yield the weights that a module computes or unpacks; nothing is computed."""
+    if any(cls.__module__.startswith(_PACKING) and hasattr(cls, "weight") for cls in type(module).__mro__):
+        row = WeightEntry("weight", COMPUTED, None, "", 0, NoSource(), code and f"{code}.weight()", "packed")
+        yield _on_request(row, module, code, methodcaller("weight"), requires_grad=None, location="cpu")
     for name, parametrization in _parametrizations(module):
         yield _parametrized(name, parametrization, module, code)
-
-
-def _packed(cls: str, module: Any, code: str) -> WeightEntry:
-    own = object.__getattribute__(module, "__dict__")
-    if cls == "linear.Linear":
-        shape = own["out_features"], own["in_features"]
-    elif cls == "embedding_ops.Embedding":
-        shape = own["num_embeddings"], own["embedding_dim"]
-    else:
-        sizes = own["out_channels"], own["in_channels"]
-        first, second = reversed(sizes) if own["transposed"] else sizes
-        shape = first, second // own["groups"], *own["kernel_size"]
-    inner = own["_modules"].get("_packed_params")
-    dtype = name_of(inner.dtype) if inner is not None else "qint8"
-    nbytes = math.prod(shape) * _BITS.get(dtype, 8) // 8
-    row = WeightEntry("weight", "parameter", shape, dtype, nbytes, NoSource(), code and f"{code}.weight()", "packed")
-    row = row._with_(_saved_as=(_PACKED[cls],))
-    return _on_request(row, module, code, methodcaller("weight"), requires_grad=False, location="cpu")
 
 
 def _parametrizations(module: Any) -> Iterator[tuple[str, Any]]:
@@ -121,10 +89,8 @@ def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> 
     held: Mapping[str, Any] = object.__getattribute__(parametrization, "__dict__")
     members = (one for table in ("_parameters", "_buffers") for one in members_of(held.get(table)))
     originals = {key: weight_of("", "", one, "") for key, one in members if is_tensor(one)}
-    # torch checks that both stay the same, but a `right_inverse` may give an original of any shape.
-    steps = (step for _, step in members_of(held.get("_modules")))
-    others = [step for step in steps if type(step).__module__ != "torch.nn.utils.parametrizations"]
-    is_kept = not others or not (held.get("unsafe") or any(hasattr(type(step), "right_inverse") for step in others))
+    # Those of others may give a weight of any shape.
+    is_kept = all(type(step).__module__ == _OF_TORCH for _, step in members_of(held.get("_modules")))
     original = originals.get("original1") or originals.get("original") if is_kept else None
     shape, dtype = (original.shape, original.dtype) if original is not None else (None, "")
     location = next((one.location for one in originals.values()), "")
@@ -163,26 +129,21 @@ def _on_request(
             return None
         return _on_request(row, found, holder, make, requires_grad=requires_grad, location=location, identity=identity)
 
-    source = Requested(
-        lambda: _made(row, module, make), location, requires_grad, identity=identity, holder=holder, again=again
-    )
+    @outside_modes
+    def made() -> WeightEntry:
+        try:
+            tensor = make(module)
+        except TensornpError:
+            raise
+        except (Exception, SystemExit) as error:
+            # The user's code raised it, or torch in a state that it does not expect.
+            why = cut(error_text(error).partition("\n")[0], _MAX_SAID)
+            cure = f"; see what {row.code} gives" if row.code else ""
+            raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}){cure}") from None
+        if not is_tensor(tensor):
+            raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")
+        return weight_of(row.name, "", tensor, row.code)
+
     # Nothing here may hold the tensor of the row.
     row = row._with_(_source=NoSource())
-    return row._with_(_source=source)
-
-
-@outside_modes
-def _made(row: WeightEntry, module: Any, make: Callable[[Any], Any]) -> WeightEntry:
-    """Return the weight that a module computes; NoDataError if it cannot."""
-    try:
-        tensor = make(module)
-    except TensornpError:
-        raise
-    except (Exception, SystemExit) as error:
-        # The user's code raised it, or torch in a state that it does not expect.
-        why = cut(error_text(error).partition("\n")[0], _MAX_SAID)
-        cure = f"; see what {row.code} gives" if row.code else ""
-        raise NoDataError(f"{shown_name(row.name)} cannot be made ({why}){cure}") from None
-    if not is_tensor(tensor):
-        raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")
-    return weight_of(row.name, "", tensor, row.code)
+    return row._with_(_source=Requested(made, location, requires_grad, identity=identity, holder=holder, again=again))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -12,13 +11,11 @@ import torch
 
 from tensornp.core.lowlevel.attributes import an_instance, is_array
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_module, is_strided, storage_address
+from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import LEAVES, is_container, is_seen, leaves
-from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.relations import relate
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.listing import MAX_LEAVES, Listing
@@ -28,7 +25,6 @@ from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, op
 from tensornp.models.quantization.layouts import with_packed, with_pairs
 
 _INDEX = re.compile(r"\[(\d{1,9})\]")
-_REACHING = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load)
 
 
 @outside_modes
@@ -62,7 +58,7 @@ def explorer_of(
         entries, why = with_names(entries, saved, parameters_of(model))
         problems += [f"the states are not named by this model, {one}" for one in why if one]
     return WeightsExplorer(
-        _related(entries), expression or type(obj).__name__, metadata=values, problems=problems,
+        with_pairs(with_packed(relate(entries))), expression or type(obj).__name__, metadata=values, problems=problems,
         is_of_module=is_of_module, classes=listing.classes,
     )  # fmt: skip
 
@@ -72,7 +68,7 @@ def _list_container(
 ) -> bool:
     """List the values of a tree, and return whether modules are among them."""
     has_module = False
-    for leaf in listing.leaves(tree, "", code, _parts_of(code)):
+    for leaf in listing.leaves(tree, "", code):
         if is_module(leaf.what):
             has_module = True
             list_module(listing, leaf.what, leaf.name, leaf.code)
@@ -100,34 +96,6 @@ def _key_alone(step: Any) -> Any:
     return int(found[1]) if found else None
 
 
-def _parts_of(expression: str) -> dict[str, str]:
-    """Return the expressions in a dictionary, list or tuple display, by step.
-
-    The expression in ``{"model": model}`` is ``model``, which still reaches the model after the dictionary is gone.
-    """
-    try:
-        display = ast.parse(expression, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    pairs: Iterable[tuple[Any, ast.expr]] = ()
-    if isinstance(display, ast.Dict):
-        keys = zip(display.keys, display.values, strict=True)
-        pairs = ((repr(key.value), value) for key, value in keys if isinstance(key, ast.Constant))
-    elif isinstance(display, (ast.List, ast.Tuple)) and not any(isinstance(one, ast.Starred) for one in display.elts):
-        pairs = enumerate(display.elts)
-    plain = ((key, value) for key, value in pairs if all(isinstance(one, _REACHING) for one in ast.walk(value)))
-    return {f"[{key}]": ast.unparse(value) for key, value in plain if not isinstance(value, ast.Constant)}
-
-
-def _related(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Note ties, packed codes, pairs of adapters, and weights that FSDP2 has gathered."""
-    if addresses := gathered_addresses():
-        are_there = [is_strided(one.tensor) and storage_address(one.tensor) in addresses for one in entries]
-        pairs = zip(entries, are_there, strict=True)
-        entries = [noted(one, GATHERED, first=False) if is_there else one for one, is_there in pairs]
-    return with_pairs(with_packed(relate(entries)))
-
-
 def has_weights(obj: Any) -> bool:
     """Return whether a container has weights among its first values."""
     every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
@@ -136,7 +104,7 @@ def has_weights(obj: Any) -> bool:
 
 def _has_weights(leaf: Any) -> bool:
     is_of_torch = id(type(leaf)) not in LEAVES and (is_module(leaf) or _is_optimizer(leaf))
-    return is_of_torch or is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf)
+    return is_of_torch or is_tensor_like(leaf) or is_array(leaf)
 
 
 def why_nothing(obj: Any) -> str:

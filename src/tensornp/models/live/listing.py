@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +13,9 @@ import torch
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, leaves
-from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.paths import PLAIN_CLASSES, is_plain_tuple, is_plain_value, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
 from tensornp.models.formats.contents import Beside
 from tensornp.models.names.quoted import MAX_INSIDE, cut, unique_names
@@ -32,6 +29,7 @@ _OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.me
 _MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 _MAX_NAMED = 4
 _HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
+"""Classes of objects without weights."""
 
 
 class Leaf(NamedTuple):
@@ -63,19 +61,15 @@ class Listing:
         self.entries.append(entry)
         self.keys.append(keys)
 
-    def leaves(
-        self, tree: Any, name: str, code: str, parts: Mapping[str, str] = MappingProxyType({})
-    ) -> Iterator[Leaf]:
-        """Yield the first values of a tree; `parts` are other expressions for its first steps."""
+    def leaves(self, tree: Any, name: str, code: str) -> Iterator[Leaf]:
+        """Yield the first values of a tree."""
         every = leaves(tree, (None, ""))
         for path, what in islice(every, MAX_LEAVES):
             if path is None or (id(type(what)) in PLAIN_CLASSES and len(self.values) >= MAX_SAID):
                 # A history of millions of numbers is cut.
                 continue
             steps = [*steps_of(path)][-2::-1]
-            first, *rest = [*map(code_of, steps), ""]
-            begun = parts.get(first) or (code and code + first)
-            reached = begun + "".join(rest) if begun and all(map(_is_literal, steps)) else ""
+            reached = code + "".join(map(code_of, steps)) if code and all(map(_is_written, steps)) else ""
             yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, steps)
         if next(every, None) is not None:
             said = f"{name or 'it'} has more than {MAX_LEAVES:,} values, and the others are not listed"
@@ -94,7 +88,8 @@ class Listing:
 
     def note(self, name: str, obj: Any, depth: int = 0) -> None:
         """Note an object that may hold weights, unless it is a container that is empty or contains itself."""
-        if not (depth < MAX_DEPTH and is_container(obj) and is_seen(obj)):
+        is_empty = depth < MAX_DEPTH and is_container(obj) and is_seen(obj)
+        if not is_empty and not issubclass(type(obj), _HOLD_NONE):
             self._unknown.append((name, obj))
 
     def named(self) -> tuple[list[WeightEntry], dict[str, Any], list[str]]:
@@ -112,15 +107,11 @@ class Listing:
 
         def is_known(obj: Any) -> bool:
             cls = type(obj)
-            if cls is set or cls is frozenset:
-                return all(map(is_known, obj))
-            return id(obj) in known or id(cls) in PLAIN_CLASSES or issubclass(cls, _HOLD_NONE)
+            is_set = cls is set or cls is frozenset
+            return id(cls) in PLAIN_CLASSES or id(obj) in known or (is_set and all(map(is_known, obj)))
 
-        named = [
-            f"{cut(name, MAX_INSIDE)} ({type(one).__name__})"
-            for name, one in self._unknown
-            if not all(is_known(leaf) for _, leaf in leaves(one))
-        ]
+        unknown = ((name, one) for name, one in self._unknown if not is_known(one))
+        named = [f"{cut(name, MAX_INSIDE)} ({type(one).__name__})" for name, one in unknown]
         if not named:
             return []
         verb = "was" if len(named) == 1 else "were"
@@ -152,14 +143,11 @@ def _written(key: Any) -> str:
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)
 
 
-def _is_literal(step: Any) -> bool:
-    """Return whether code can express a step: not one by an object, nor by an infinity."""
-    if type(step) is not tuple or issubclass(type(step[0]), str):
-        return True
-    try:
-        return bool(ast.literal_eval(_written(step[0])) == step[0])
-    except (ValueError, SyntaxError):
-        return False
+def _is_written(step: Any) -> bool:
+    """Return whether code can express a step: not one by an object."""
+    return (
+        type(step) is not tuple or issubclass(type(step[0]), str) or is_plain_value(step[0]) or is_plain_tuple(step[0])
+    )
 
 
 def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
@@ -170,14 +158,7 @@ def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
         return nothing(name, "array", code, _MASKED, "cpu")
     if is_array(what):
         return array_weight(name, what, code)
-    if not is_storage(what):
-        return None
-    try:
-        entry = weight_of(name, "tensor", tensor_of(what), code_of_tensor(what, code) if code else "")
-    except Exception:
-        # It is freed, or elsewhere.
-        return None
-    return noted(entry, type(what).__name__)
+    return None
 
 
 def plain_of(what: Any) -> Any:

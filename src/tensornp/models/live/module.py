@@ -17,7 +17,7 @@ from tensornp.core.namespace.members import registered, registered_names, unregi
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import TensorSource, weight_of
-from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps, packed_class
+from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps
 from tensornp.models.live.listing import Listing, code_of, joined
 from tensornp.models.names.quoted import shown_names
 
@@ -69,13 +69,10 @@ class _Walk:
                 if kind == "buffer" and key in passing and child is not None:
                     entry = noted(entry._with_(_saved_as=None), "not in the state dict")
                 self._listing.put(entry)
-        is_packed = bool(packed_class(module))
-        if not is_packed:
-            self._list_attributes(module, name, code)
+        self._list_attributes(module, name, code)
         for entry in computed_weights(module, code):
-            saved_as = tuple(joined(name, one) for one in entry._saved_as or ())
-            self._listing.put(entry._with_(name=joined(name, entry.name), _saved_as=saved_as))
-        for key, step, child, kind in () if is_packed else members:
+            self._listing.put(entry._with_(name=joined(name, entry.name)))
+        for key, step, child, kind in members:
             if kind == "" and is_module(child):
                 maps = (one._replace(prefix=f"{one.prefix}{key}.") for one in offloaded if one.reaches_below)
                 its_name = name if _is_wrapper(module, key) else joined(name, key)
@@ -153,7 +150,6 @@ def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
 _COMMA = re.compile(r",\s*(?![^()]*\))")
 """A comma outside of parentheses."""
 _EQUAL_SIZES = re.compile(r"\((\w+)(?:, \1)*,?\)")
-_SIZES = ("in_features={}", "out_features={}"), ("{}", "{}")
 _MAX_TEXT = 60
 
 
@@ -168,10 +164,9 @@ def module_text(module: torch.nn.Module) -> str:
         return name
     try:
         items = [item for item in _COMMA.split(cls.extra_repr(module)) if item and item not in _defaults(cls)]
-        for noun, forms in zip(("features", "channels"), _SIZES, strict=True):
-            sizes = [vars(module).get(f"{way}_{noun}") for way in ("in", "out")]
-            if items[:2] == [form.format(size) for form, size in zip(forms, sizes, strict=True)]:
-                items[:2] = [" → ".join(map(str, sizes))]
+        for noun in ("features", "channels"):
+            if f"in_{noun}" in (own := vars(module)):
+                items[:2] = [f"{own[f'in_{noun}']} → {own[f'out_{noun}']}"]
     except Exception:
         # A module may lack the attributes that its class expects.
         return name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 
@@ -15,10 +14,8 @@ MAX_INSIDE = 60
 MAX_TOLD = 500
 """Characters of what is told of a weight, such as its problem or the path of its file."""
 _MAX_NAMED = 6
-_MAX_COMPARED = 1000
-"""Names among which the closest is looked for by all of their characters: some tenths of a second."""
-_MAX_NAMES = 200_000
-"""Names among which these are chosen."""
+_MAX_COMPARED = 5000
+"""Names among which the closest is looked for: some tenths of a second."""
 
 
 def shown_name(name: str) -> str:
@@ -62,12 +59,7 @@ def closest(name: str, names: Iterable[str]) -> str:
     """Return the end of a sentence with the most similar name, or ``""``."""
     import difflib
 
-    own, some = name[:MAX_SHOWN], [legible(one[:MAX_SHOWN]) for one in islice(names, _MAX_NAMES)]
-    if len(some) > _MAX_COMPARED:
-        # Those with the most common pieces of three characters.
-        pieces = {own[i : i + 3] for i in range(len(own))}
-        some = heapq.nlargest(_MAX_COMPARED, some, lambda one: sum(piece in one for piece in pieces))
-    found = difflib.get_close_matches(own, some, 1)
+    found = difflib.get_close_matches(name[:MAX_SHOWN], [one[:MAX_SHOWN] for one in islice(names, _MAX_COMPARED)], 1)
     return f"; the closest is {shown_name(found[0])}" if found else ""
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.errors import BadRequestError
-from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.quoted import closest, names_above, shown_name
 
 _WILDCARDS = frozenset("*?[")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _RANGE = re.compile(r"([0-9]{1,18})(?:\.\.([0-9]{1,18}))?")
-_WILDCARD = re.compile(r"\*|\?|\{[^{}]+\}|\[.*")
 _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
 _MAX_NUMBERS = 10_000
 """Numbers of a range in braces."""
@@ -24,8 +23,10 @@ _PLACE = "\ue000"
 """Marks for braces while a glob becomes an expression."""
 
 
-def fitting(pattern: str | re.Pattern[Any], names: Sequence[str]) -> list[int]:
+def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], facts: Sequence[str] = ()) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
+
+    A word that no name has may be one of the `facts`, a text for each name, such as a class.
 
     A text between slashes is a regular expression. A word is a part of the name or a glob. A number is a whole one, if
     there is any: ``layers.3`` is not ``layers.30``. A glob without a star at
@@ -44,12 +45,17 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str]) -> list[int]:
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
     # Capitals are meant where they are typed.
     is_exact = pattern != pattern.lower()
-    searched = names if is_exact else [name.lower() for name in names]
+    searched, others = ([*some] if is_exact else [one.lower() for one in some] for some in (names, facts))
     found = list(range(len(names)))
     for word in words_of(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.
-        found = _having(word, searched, found)
+        found = _having(word, searched, found) or (_having(word, others, found) if others else [])
     return found
+
+
+def facts_of(name: str, dtype: str, classes: Mapping[str, str]) -> str:
+    """Return the class of the innermost module of a weight and its dtype, which a search takes too."""
+    return f"{next((classes[above] for above in names_above(name) if above in classes), '')} {dtype}"
 
 
 def is_expression(text: str) -> bool:
@@ -86,9 +92,7 @@ def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]
     braces = iter([_one_of(inside) for inside in _BRACES.findall(glob)])
     expression = fnmatch.translate(_BRACES.sub(_PLACE, glob.replace(_PLACE, "?")))
     fits = re.compile(re.sub(_PLACE, lambda _: next(braces), expression)).match
-    # Most names are told by a plain text of the pattern, which is found ten times as fast.
-    literal = max(_WILDCARD.split(glob), key=len)
-    return [i for i in places if literal in names[i] and fits(names[i])]
+    return [i for i in places if fits(names[i])]
 
 
 def _one_of(inside: str) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tensornp.core.lowlevel.text import counted, format_count, format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
 from tensornp.models.names.search import fitting
-from tensornp.models.outline.fold import Row, note_of
+from tensornp.models.outline.fold import Row
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
@@ -31,37 +31,15 @@ def at_a_glance(value: float) -> str:
     return text if value else "0"
 
 
-class ScannedFigure(NamedTuple):
-    """A statistic of a weight from a scan; `of` returns None if it is unknown."""
-
-    of: Callable[[TensorStats], float | None]
-    text: Callable[[float], str] = at_a_glance
-
-    def text_of(self, least: float, greatest: float) -> str:
-        """Return the text for weights between two extremes: ``up to 16.0``, or ``±0.00207``."""
-        texts = self.text(least), self.text(greatest)
-        if texts[0] == texts[1]:
-            return texts[0]
-        if least < 0 < greatest:
-            return f"±{self.text(max(-least, greatest))}"
-        return f"up to {texts[1]}" if greatest > 0 else f"down to {texts[0]}"
-
-    def title_of(self, least: float, greatest: float) -> str:
-        """Return "from 1.0 to 2.0"; empty if both are one number."""
-        texts = self.text(least), self.text(greatest)
-        return f"from {texts[0]} to {texts[1]}" if texts[0] != texts[1] else ""
-
-
 class Column(NamedTuple):
-    """One column of weights."""
+    """One column of weights; `figure` returns a number from a scan, or None if it is unknown."""
 
     name: str
     text: Callable[[Row], str] | None = None
     order: Callable[[WeightEntry], Any] | None = None
     choice: Callable[[WeightEntry], str] | None = None
-    title: Callable[[Row], str] | None = None
-    figure: ScannedFigure | None = None
-    share: Callable[[int, float, int], str] | None = None
+    figure: Callable[[TensorStats], float | None] | None = None
+    figure_text: Callable[[float], str] = at_a_glance
     is_always: bool = False
     is_said_once: bool = False
     has_large_first: bool = False
@@ -78,7 +56,7 @@ class Column(NamedTuple):
 
     @property
     def is_scanned(self) -> bool:
-        return self.text is None and self.share is None
+        return self.text is None and self.order is None
 
 
 def _natural(one: WeightEntry) -> list[Any]:
@@ -108,7 +86,7 @@ def _bytes_of_each(row: Row) -> str:
 
 def _notes(row: Row) -> str:
     first = row.entries[0]
-    notes = [note_of(row.entries), "" if first._can_be_read else f"no values: {first.problem}"]
+    notes = [first.note, "" if first._can_be_read else f"no values: {first.problem}"]
     if len(row.entries) > 1:
         notes += ["tied" if first.tied_to else ""]
     else:
@@ -120,23 +98,14 @@ def cells_of(row: Row) -> dict[str, str]:
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
 
 
-def shares_of(numel: int, part: float, count: int = 1) -> dict[str, str]:
-    """Return the cells for a number of elements and its fraction of all."""
-    return {column.name: column.share(numel, part, count) for column in COLUMNS if column.share is not None}
-
-
 def sortable() -> tuple[str, ...]:
     """Return the names of the columns that weights can be sorted by."""
     return tuple(column.name for column in COLUMNS if column.is_sortable)
 
 
-def figure_columns() -> tuple[tuple[str, ScannedFigure], ...]:
-    """Return the names and figures of the columns with a number from a scan."""
-    return tuple((column.name, column.figure) for column in COLUMNS if column.figure is not None)
-
-
 def figures_of(stats: TensorStats) -> dict[str, float]:
-    found = {name: figure.of(stats) for name, figure in figure_columns()}
+    """Return the numbers of a scan by column."""
+    found = {column.name: column.figure(stats) for column in COLUMNS if column.figure is not None}
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
@@ -167,21 +136,9 @@ def _percent(share: float) -> str:
 
 
 def _figure(name: str, of: Callable[[TensorStats], float | None], **facts: Any) -> Column:
-    return Column(name, figure=ScannedFigure(of, **facts), has_large_first=True)
+    return Column(name, figure=of, has_large_first=True, **facts)
 
 
-def _elements(numel: int, _: float, count: int) -> str:
-    return format_count(numel) if count == 1 else f"{count:,} × {format_count(numel // count)}"
-
-
-def _share(_: int, part: float, count: int) -> str:
-    """Return a share in percent; empty if it is small."""
-    if part < _LEAST_SHARE * count or not part:
-        return ""
-    return f"{part:.0%}" if count == 1 else f"{100 * part / count:.2g}% each"
-
-
-_LEAST_SHARE = 0.005
 GRAD = "grad"
 """Whether backward adds up a gradient; of a live model, a scan tells where there is none."""
 GRADIENT, GRADIENT_RATIO = "grad norm", "grad / weight"
@@ -198,8 +155,7 @@ COLUMNS: tuple[Column, ...] = (
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
         is_always=True, has_large_first=True,
     ),
-    Column("elements", None, lambda one: one.numel, share=_elements, is_always=True, has_large_first=True),
-    Column("share", None, lambda one: one.numel, share=_share, is_always=True, has_large_first=True),
+    Column("elements", None, lambda one: one.numel, is_always=True, has_large_first=True),
     Column(
         "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
         is_said_once=True,
@@ -207,7 +163,6 @@ COLUMNS: tuple[Column, ...] = (
     Column("where", _where, lambda one: one.location, lambda one: one.location, is_said_once=True),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
-        title=lambda row: counted(sum(entry.nbytes for entry in row.entries), "byte"),
         is_always=True, has_large_first=True,
     ),
     Column(GRAD, _grad, lambda one: {True: 0, False: 1, None: 2}[one._is_trained], is_said_once=True),
@@ -216,7 +171,7 @@ COLUMNS: tuple[Column, ...] = (
     _figure("mean", lambda stats: stats.mean),
     _figure("std", lambda stats: stats.std),
     _figure("max |x|", _largest),
-    _figure("zeros", lambda stats: stats.zeros / stats.count if stats.count else None, text=_percent),
+    _figure("zeros", lambda stats: stats.zeros / stats.count if stats.count else None, figure_text=_percent),
     _figure(GRADIENT, lambda _: None),
     _figure(GRADIENT_RATIO, lambda _: None),
     Column(FINDINGS),
@@ -229,12 +184,6 @@ COLUMNS: tuple[Column, ...] = (
 MAX_PATTERN = 200
 """Characters of a search; a regular expression is not timed."""
 STATES = ("trained", "frozen", "tied", "no values")
-NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE = "NaN or infinity", "NaN", "infinity"
-FOUND_STATE, QUIET_STATE, UNREAD = "with findings", "probably intended", "not read"
-FOUND_STATES = (NOT_FINITE_STATE, NAN_STATE, INFINITY_STATE, FOUND_STATE, QUIET_STATE, UNREAD)
-"""States of weights after a scan."""
-SUMMED = ("elements", "share")
-"""The columns by which groups are ordered that are told of all that is below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,31 +194,28 @@ class Asked:
     sort: str = ""
     descending: bool = False
     filters: tuple[tuple[str, str], ...] = ()
-    orders_groups: bool = False
 
     @property
     def is_list(self) -> bool:
         """Return whether the view is a list of full names instead of a tree."""
-        return bool(self.search or self.filters or (self.sort and not self.orders_groups))
+        return bool(self.search or self.filters or self.sort)
 
 
-def searched(text: str, names: Sequence[str]) -> list[int]:
-    """Return the indices of the matching names."""
+def searched(text: str, names: Sequence[str], facts: Sequence[str] = ()) -> list[int]:
+    """Return the indices of the matching names; `facts` are a text for each."""
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
-    return fitting(text, names)
+    return fitting(text, names, facts)
 
 
 def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = None) -> bool:
     """Return whether a weight passes the filters.
 
-    `found` has the results of a scan: by the name of a weight, `worst` returns its worst finding, and `states`.
+    `found` has the results of a scan: `worst` returns the worst finding of a weight by its name.
     """
     for column, wanted in filters:
         if column == FINDINGS:
             is_passed = found is not None and found.worst(one.name) == wanted
-        elif column == "state" and wanted in FOUND_STATES:
-            is_passed = found is not None and wanted in found.states(one.name)
         elif column == "state":
             is_passed = has_state(one, wanted)
         else:

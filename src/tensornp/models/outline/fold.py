@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,8 +17,6 @@ _MAX_DIGITS = 18
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _MAX_NAMED = 3
-_FIGURES = re.compile(r", (?:scale|zero point) [^,]*")
-"""The part of a note that each quantized weight has of its own."""
 HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 """Classes that hold others, and do nothing."""
 
@@ -49,7 +46,6 @@ class Branch:
     below: Sequence[Branch] = ()
     unlike: str = ""
     signature: int = -1
-    count: int = 1
     module: str = ""
     prefixes: tuple[str, ...] = ()
     """Full names of the modules that it stands for."""
@@ -130,14 +126,7 @@ def _branches(table: dict[Any, Any], known: dict[Any, int], above: str) -> list[
 
 def _kind(entry: WeightEntry) -> tuple[Any, ...]:
     """Return the facts that folded weights share; reports name the first four."""
-    note = _FIGURES.sub("", entry.note)
-    return entry.kind, entry.shape, entry.dtype, note, bool(entry.problem), bool(entry.tied_to)
-
-
-def note_of(entries: Sequence[WeightEntry]) -> str:
-    """Return the note of all weights of a row, without figures that differ."""
-    first = entries[0].note
-    return first if all(one.note == first for one in entries) else _FIGURES.sub("", first)
+    return entry.kind, entry.shape, entry.dtype, entry.note, bool(entry.problem), bool(entry.tied_to)
 
 
 def _of_children(children: list[Branch]) -> list[Branch]:
@@ -174,9 +163,8 @@ def put_together(label: str, group: Sequence[Branch]) -> Branch:
     first = group[0]
     below = [put_together(some[0].label, some) for some in zip(*(one.below for one in group), strict=True)]
     entries = tuple(chain.from_iterable(one.entries for one in group))
-    count = sum(one.count for one in group)
     prefixes = tuple(chain.from_iterable(one.prefixes for one in group))
-    return Branch(label, entries, below, first.unlike, first.signature, count, first.module, prefixes)
+    return Branch(label, entries, below, first.unlike, first.signature, first.module, prefixes)
 
 
 def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
@@ -192,29 +180,23 @@ def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
 def _difference(own: Mapping[str, tuple[Any, ...]], usual: Mapping[str, tuple[Any, ...]]) -> str:
     """Return a text on the difference from the usual branch, or ``""``."""
     has_unknown = any(kind[1] is None for kind in (*own.values(), *usual.values()))
-    if has_unknown or own.keys().isdisjoint(usual):
+    if has_unknown or own.keys().isdisjoint(usual) or "" in own.keys() ^ usual.keys():
         return ""
     lacks = [name for name in usual if name not in own]
     extra = [name for name in own if name not in usual]
-    if not all(lacks + extra):
-        return ""
+    said = [f"has no {_named(lacks)}"] if lacks else []
+    said += [f"has {_named(extra)} besides"] if extra else []
     other: dict[tuple[Any, Any], list[str]] = {}
-    for name in (name for name in own if name in usual):
+    for name in (one for one in own if one in usual):
         for i, pair in enumerate(zip(own[name][:4], usual[name][:4], strict=True)):
             # States have the shapes of their parameters.
             if pair[0] != pair[1] and not (i == 1 and own[name][0] == "state"):
                 other.setdefault(pair, []).append(name or "it")
-    said = [f"has no {_named(lacks)}"] if lacks else []
-    said += [f"has {_named(extra)} besides"] if extra else []
     for (a, b), names in other.items():
         verb = "is" if len(names) == 1 else "are"
-        said.append(f"{_named(names)} {verb} {_shown(a)}, usually {_shown(b)}")
-    more = len(said) - _MAX_NAMED
-    return "; ".join([*said[:_MAX_NAMED], *([f"and {more:,} more"] if more > 0 else [])])
-
-
-def _shown(fact: Any) -> str:
-    return "not noted" if fact == "" else "not known" if fact is None else str(fact)
+        facts = ["not noted" if fact in ("", None) else str(fact) for fact in (a, b)]
+        said.append(f"{_named(names)} {verb} {facts[0]}, usually {facts[1]}")
+    return "; ".join(said[:_MAX_NAMED]) + (f"; and {len(said) - _MAX_NAMED:,} more" if len(said) > _MAX_NAMED else "")
 
 
 def _named(names: Sequence[str]) -> str:
@@ -234,16 +216,6 @@ def class_said(branch: Branch, classes: Mapping[str, str]) -> str:
     if len(branch.prefixes) > 1 and key.isdecimal():
         return f"{len(branch.prefixes):,} × {said}"
     return "" if key.replace("_", "").lower() == said.lower() else said
-
-
-def part_of(name: str, first: str, last: str) -> str:
-    """Return the weight's part of a line: the key that differs, such as ``layer 3``."""
-    keys = name.split(".")
-    ends = list(zip(first.split("."), last.split("."), strict=False))
-    at = min(next((i for i, (a, b) in enumerate(ends) if a != b), len(ends)), len(keys) - 1)
-    if not keys[at].isdecimal() or at == 0 or keys[at - 1].isdecimal():
-        return keys[at]
-    return f"{keys[at - 1].removesuffix('s')} {keys[at]}"
 
 
 def distinguishing(name: str, entries: Sequence[Any]) -> str:

@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import COMPUTED, WeightEntry, is_counter
+from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.entries.relations import not_counted
+from tensornp.models.names.search import facts_of
 from tensornp.models.outline.columns import COLUMNS, STATES, Asked, Column, column_called, has_state, passes, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
 MAX_OPEN, MAX_OPEN_MODULES = 16, 24
 """Lines up to which branches of weights, or of modules, are open from the beginning."""
-_Kind = tuple[int, str]
 
 
 class Line(NamedTuple):
@@ -24,7 +24,7 @@ class Line(NamedTuple):
 
     `label` is the part of the name: in a list the whole name, and below a pattern the keys that differ. Each line has
     an `id`. `number` belongs to a single weight, and is -1 for others. `sums` are those of its weights, else of all
-    weights below. `class_name` is the class of the modules if the name differs. `num_alike` counts equal parts.
+    weights below. `class_name` is the class of the modules if the name differs.
     """
 
     label: str
@@ -36,7 +36,6 @@ class Line(NamedTuple):
     sums: Sums
     unlike: str = ""
     class_name: str = ""
-    num_alike: int = 1
 
     @property
     def is_quiet(self) -> bool:
@@ -45,15 +44,11 @@ class Line(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The number of some weights, their elements and bytes; shared ones count once.
-
-    `own_numel` are elements of weights alone: states of optimizers are no part of a model.
-    """
+    """The number of some weights, their elements and bytes; shared ones count once."""
 
     num_weights: int
     numel: int
     nbytes: int
-    own_numel: int = 0
 
 
 class _Node(NamedTuple):
@@ -108,23 +103,13 @@ class Outline:
                 waiting.extend(branch.below)
         return frozenset(found)
 
-    def below(self, parent: int, asked: Asked) -> Sequence[Any]:
-        """Return the branches and weights below a branch, by size if asked; -1 is the top."""
-        lines: Sequence[Any] = self._top
-        if parent >= 0:
-            branch = self._nodes[parent].branch
-            # A pattern opens into the weights that it stands for.
-            lines = [*(branch.entries if len(branch.entries) > 1 else ()), *branch.below]
-        if not asked.orders_groups:
-            return lines
-
-        def size(one: Any) -> tuple[float, float]:
-            # A fold counts as one part.
-            count = one.count if isinstance(one, Branch) else 1
-            sums = self._nodes[one.number].sums if isinstance(one, Branch) else self.sums_of((one,))
-            return self.share_of(sums) / count if asked.sort == "share" else 0.0, sums.numel / count
-
-        return sorted(lines, key=size, reverse=asked.descending)
+    def below(self, parent: int) -> Sequence[Any]:
+        """Return the branches and weights below a branch; -1 is the top."""
+        if parent < 0:
+            return self._top
+        branch = self._nodes[parent].branch
+        # A pattern opens into the weights that it stands for.
+        return [*(branch.entries if len(branch.entries) > 1 else ()), *branch.below]
 
     def id_of(self, one: Branch | WeightEntry) -> int:
         """Return the number of a branch, or one after those of all branches."""
@@ -150,12 +135,10 @@ class Outline:
         node = self._nodes[one.number]
         number = self.number_of[one.entries[0].name] if len(one.entries) == 1 else -1
         has_below = bool(one.below) or len(one.entries) > 1
-        # Parts are not alike if weights of some count elsewhere.
-        is_shared = bool(self._not_counted) and any(w.name in self._not_counted for w in self.weights_of(one.number))
+        class_name = class_said(one, self._classes)
         return Line(
-            one.label, one.number, number, node.level, has_below, one.entries, node.sums, one.unlike,
-            class_said(one, self._classes), 1 if is_shared else one.count,
-        )  # fmt: skip
+            one.label, one.number, number, node.level, has_below, one.entries, node.sums, one.unlike, class_name
+        )
 
     def chosen(self, asked: Asked, found: Any = None) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order; `found` has the results of a scan."""
@@ -166,11 +149,16 @@ class Outline:
         if asked.filters:
             chosen = [one for one in chosen if passes(one, asked.filters, found)]
         if asked.search:
-            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen])]
+            facts = [self.facts_of(one, found) for one in chosen]
+            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen], facts)]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
         return chosen
+
+    def facts_of(self, one: WeightEntry, found: Any = None) -> str:
+        """Return the words for a search: class, dtype, worst finding."""
+        return f"{facts_of(one.name, one.dtype, self._classes)} {found.worst(one.name) if found is not None else ''}"
 
     def modules_found(self, asked: Asked) -> list[Branch]:
         """Return the modules without weights whose name or class is searched for."""
@@ -203,28 +191,6 @@ class Outline:
         """Return the weights of a branch, in the order of the tree."""
         return self._in_order[self._nodes[branch].span]
 
-    def kinds(self, branch: int, kinds: Mapping[str, _Kind]) -> list[tuple[_Kind, list[str]]]:
-        """Return the worst findings of weights in a branch with their names, the worst first."""
-        alike: dict[_Kind, list[str]] = {}
-        for one in self.weights_of(branch):
-            if one.name in kinds:
-                alike.setdefault(kinds[one.name], []).append(one.name)
-        return sorted(alike.items())
-
-    def extremes(self, branch: int, figures: Mapping[str, Mapping[str, float]]) -> dict[str, tuple[float, float]]:
-        """Return the least and the greatest number of each column; empty if some weights are unread."""
-        weights = self.weights_of(branch)
-        read = [one for one in weights if not one.problem and one.kind != COMPUTED and one.numel]
-        if not all(figures.get(one.name) for one in read):
-            return {}
-        found: dict[str, tuple[float, float]] = {}
-        # Counters are left out, unless there is nothing else.
-        for one in [one for one in weights if not is_counter(one)] or weights:
-            for column, value in figures.get(one.name, {}).items():
-                least, greatest = found.get(column, (value, value))
-                found[column] = min(least, value), max(greatest, value)
-        return found
-
     @cached_property
     def sums(self) -> Sums:
         return self.sums_of(self.weights)
@@ -232,14 +198,7 @@ class Outline:
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         every = list(weights)
         counted = [one for one in every if one.name not in self._not_counted]
-        own_numel = sum(one.numel for one in counted if one.kind != "state")
-        return Sums(len(every), sum(one.numel for one in counted), sum(one.nbytes for one in counted), own_numel)
-
-    def share_of(self, sums: Sums) -> float:
-        """Return the fraction of all elements, without states if there are others."""
-        if self.sums.own_numel:
-            return sums.own_numel / self.sums.own_numel
-        return sums.numel / self.sums.numel if self.sums.numel else 0.0
+        return Sums(len(every), sum(one.numel for one in counted), sum(one.nbytes for one in counted))
 
     @cached_property
     def told(self) -> frozenset[str]:

@@ -24,7 +24,6 @@ from tensornp.models.scan.table import ScanTable
 
 _MAX_WAITING = 32
 """Tasks that an executor has at once."""
-_TOLD_EVERY_S = 0.2
 _DELAY_S = 1.0
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
@@ -45,37 +44,33 @@ def scan_entries(
     wanted = [entry for entry in entries if not entry._is_nothing]
     if executor is not None:
         _check_executor(executor, wanted)
-    table = ScanTable(wanted)
-    tied: dict[object, list[WeightEntry]] = {}
+    read: dict[object, WeightEntry] = {}
     for entry in wanted:
-        tied.setdefault(identity_of(entry), []).append(entry)
-    read = [same[0] for same in tied.values()]
-    begin = time.monotonic()
+        read.setdefault(identity_of(entry), entry)
+    found: dict[object, TensorStats | str] = {}
+    complete, begin = False, time.monotonic()
     try:
         threads = ThreadPoolExecutor(num_cores()) if executor is None else nullcontext(executor)
-        with threads as pool, closing(_read(read, pool, _told(progress, sum(entry.nbytes for entry in read)))) as run:
-            for entry, found in run:
-                for one in tied[identity_of(entry)]:
-                    table.note(one, found)
-        table.complete = True
+        told = _told(progress, sum(entry.nbytes for entry in read.values()))
+        with threads as pool, closing(_read(list(read.values()), pool, told)) as run:
+            for entry, result in run:
+                found[identity_of(entry)] = result
+        complete = True
     except (KeyboardInterrupt, _StoppedError):
         pass
-    table.settle()
-    table.seconds = time.monotonic() - begin
-    return table
+    results = {entry.name: found[key] for entry in wanted if (key := identity_of(entry)) in found}
+    return ScanTable(wanted, results, complete, time.monotonic() - begin)
 
 
 def _told(progress: Progress | None, total: int) -> Callable[[float], None]:
-    """Return a function that adds read bytes, and tells `progress` now and then."""
-    done = last = 0.0
+    """Return a function that adds read bytes, and tells `progress`."""
+    done = 0.0
 
     def add(nbytes: float) -> None:
-        nonlocal done, last
+        nonlocal done
         done += nbytes
-        if progress is not None and (done >= total - 0.5 or time.monotonic() - last > _TOLD_EVERY_S):
-            last = time.monotonic()
-            if progress(round(done), total) is False:
-                raise _StoppedError
+        if progress is not None and progress(round(done), total) is False:
+            raise _StoppedError
 
     return add
 
@@ -100,7 +95,7 @@ def why_failed(entry: WeightEntry, error: Exception) -> str:
 def _read(
     entries: list[WeightEntry], executor: Executor, told: Callable[[float], None]
 ) -> Generator[tuple[WeightEntry, TensorStats | str], None, None]:
-    """Read weights in tasks of bounded size; results are merged in the order of the file."""
+    """Read weights in tasks of bounded size, merged in the order of the file."""
     waiting: deque[tuple[WeightEntry, list[Future[Tally]]]] = deque()
     try:
         for entry in entries:
@@ -139,7 +134,7 @@ def _finished(
         try:
             tallies.append(future.result())
         except (Exception, CancelledError) as error:
-            why = str(error) or type(error).__name__
+            why = why_failed(entry, error)
         told(entry.nbytes / len(futures))
     return entry, why or source.put_together(tallies)
 

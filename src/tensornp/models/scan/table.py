@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from statistics import median
 from typing import Any
 
@@ -12,12 +13,11 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, SHARD, TensorStats, shards_told
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry, is_counter
-from tensornp.models.names.quoted import closest, shown_name
+from tensornp.models.names.quoted import closest, shown_name, shown_names
 from tensornp.models.outline.fold import folded
 from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 
 _COLUMNS = "count nan posinf neginf zeros min max mean std norm scope".split()
-_MAX_NAMED = 3
 
 
 class ScanTable(Mapping[str, TensorStats]):
@@ -37,28 +37,15 @@ class ScanTable(Mapping[str, TensorStats]):
         How long the scan took.
     """
 
-    def __init__(self, entries: Iterable[WeightEntry]) -> None:
+    def __init__(
+        self, entries: Iterable[WeightEntry], found: Mapping[str, TensorStats | str], complete: bool, seconds: float
+    ) -> None:
         self._entries = {entry.name: entry for entry in entries}
         self._numbers = {name: i for i, name in enumerate(self._entries)}
-        self._stats: dict[str, TensorStats] = {}
-        self._found: dict[str, list[Finding]] | None = None
-        self.failed: dict[str, str] = {}
+        self._stats = {name: one for name, one in found.items() if not isinstance(one, str)}
+        self.failed = {name: one for name, one in found.items() if isinstance(one, str)}
         self.not_listed: tuple[str, ...] = ()
-        self.complete, self.seconds = False, 0.0
-
-    def note(self, entry: WeightEntry, found: TensorStats | str) -> None:
-        """Store the statistics of a weight, or the reason without any."""
-        self._found = None
-        if isinstance(found, str):
-            self.failed[entry.name] = found
-        else:
-            self._stats[entry.name] = found
-
-    def settle(self) -> None:
-        """Sort results from threads in the order of the weights."""
-        self.failed = {name: self.failed[name] for name in self._entries if name in self.failed}
-        # Also which weights are siblings depends on it, and which of equal ones is named.
-        self._stats = {name: self._stats[name] for name in self._entries if name in self._stats}
+        self.complete, self.seconds = complete, seconds
 
     def __getitem__(self, name: str) -> TensorStats:
         if name in self:
@@ -81,7 +68,7 @@ class ScanTable(Mapping[str, TensorStats]):
     @property
     def _ranks(self) -> dict[str, int]:
         """Return the rank of the worst finding of each weight."""
-        return {name: min(found, default=Finding(UNRANKED, "")).rank for name, found in self._every().items()}
+        return {name: min(found, default=Finding(UNRANKED, "")).rank for name, found in self._every.items()}
 
     @property
     def num_alarms(self) -> int:
@@ -121,12 +108,11 @@ class ScanTable(Mapping[str, TensorStats]):
     def findings(self, name: str) -> list[Finding]:
         """Return the findings of a weight, the worst first, with the part that was read."""
         self[name]
-        return self._every()[name]
+        return self._every[name]
 
+    @cached_property
     def _every(self) -> dict[str, list[Finding]]:
         """Return the findings of all weights: of each, among its siblings, and among those of equal content."""
-        if self._found is not None:
-            return self._found
         norms = {name: stats.norm for name, stats in self._stats.items() if stats.norm is not None}
         odd = _odd_ones((self._entries[name] for name in self._stats), norms)
         # Weights by fingerprint, one for all names of the same bytes; constant ones are equal to many others.
@@ -134,7 +120,7 @@ class ScanTable(Mapping[str, TensorStats]):
         for name, stats in self._stats.items():
             if stats.fingerprint and stats.min != stats.max:
                 alike.setdefault(stats.fingerprint, {})[self._first_of(self._entries[name])] = None
-        names, self._found = list(self._entries), {}
+        names, found = list(self._entries), dict[str, list[Finding]]()
         for name, stats in self._stats.items():
             entry = self._entries[name]
             every = [*findings_of(entry, stats)]
@@ -142,13 +128,12 @@ class ScanTable(Mapping[str, TensorStats]):
                 every.append(Finding(ODD_RANK, odd[name], "standing out among siblings"))
             others = sorted(alike.get(stats.fingerprint, {}).keys() - {self._first_of(entry)})
             if others:
-                same = ", ".join(shown_name(names[number]) for number in others[:_MAX_NAMED])
-                more = f" and {len(others) - _MAX_NAMED:,} more" if len(others) > _MAX_NAMED else ""
-                every.append(Finding(EQUAL_RANK, f"the same values as {same}{more}", "with the same values"))
+                same = shown_names([names[number] for number in others])
+                every.append(Finding(EQUAL_RANK, f"the same values as {same}", "with the same values"))
             # The table names shards once.
             of = "" if stats.scope == ALL or stats.scope.startswith(SHARD) else f" ({stats.scope})"
-            self._found[name] = sorted(one._replace(text=one.text + of) for one in every)
-        return self._found
+            found[name] = sorted(one._replace(text=one.text + of) for one in every)
+        return found
 
     def _first_of(self, entry: WeightEntry) -> int:
         names = (entry.name, *entry.tied_to)
@@ -173,26 +158,18 @@ _MIN_WEIGHTS = 4
 _MIN_TIMES = 4
 
 
-def odd_one(norms: Mapping[str, float]) -> str:
-    """Return the weight of a fold with an outlying norm, or ``""``."""
-    if len(norms) < _MIN_WEIGHTS:
-        return ""
-    *others, top = sorted(norms, key=norms.__getitem__)
-    usual = median(norms[name] for name in others)
-    # Beside zeros, whatever is not zero would be; and of two there is no one.
-    is_odd = 0 < _MIN_TIMES * usual <= norms[top] and norms[others[-1]] < _MIN_TIMES * usual
-    return top if is_odd else ""
-
-
 def _odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, str]:
     """Return a sentence on each weight with an outlying norm among the others of its fold."""
     found: dict[str, str] = {}
     for row in folded(entries):
-        own = {one.name: norms[one.name] for one in row.entries if one.name in norms}
-        if not is_counter(row.entries[0]) and (name := odd_one(own)):
-            norm = own.pop(name)
-            times = norm / median(own.values())
-            found[name] = f"its norm is {times:.3g} times the median of its {len(own):,} siblings"
+        known = sorted((norms[one.name], one.name) for one in row.entries if one.name in norms)
+        if is_counter(row.entries[0]) or len(known) < _MIN_WEIGHTS:
+            continue
+        *others, (top, name) = known
+        usual = median(norm for norm, _ in others)
+        # Beside zeros, whatever is not zero would be; and of two there is no one.
+        if 0 < _MIN_TIMES * usual <= top and others[-1][0] < _MIN_TIMES * usual:
+            found[name] = f"its norm is {top / usual:.3g} times the median of its {len(others):,} siblings"
     return found
 
 

@@ -85,7 +85,7 @@ def _noun_of(found: WeightsComparison) -> str:
     kinds = {bool(quantity_of(found._first[name])) for name in found}
     if len(kinds) > 1:
         return "tensor"
-    return "state" if True in kinds else "name" if found._tied else "weight"
+    return "state" if True in kinds else "weight"
 
 
 def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 def _rule(found: WeightsComparison) -> Iterator[str]:
     """Yield the size of the changes, and the meaning of the figures."""
     is_mixed = _noun_of(found) == "tensor"
-    names = [name for name in found if not (name in found._tied or (is_mixed and found._quantities[name]))]
+    names = [name for name in found if not (is_mixed and found._quantities[name])]
     changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
     if changes:
         yield f"they changed by up to {percent(max(changes))} of their size"
@@ -156,15 +156,13 @@ def _words(found: WeightsComparison, row: Row) -> Iterator[str]:
     names = [entry.name for entry in row.entries]
     if len(names) == 1:
         yield parameter_of(row.entries[0])
-    tied = next((found._tied[name] for name in names if name in found._tied), "")
-    if tied:
-        yield f"tied to {cut_inside(tied, MAX_INSIDE)}"
+    if tied := row.entries[0].tied_to:
+        yield f"tied to {cut_inside(tied[0], MAX_INSIDE)}"
     # The columns "not equal" and "dtype" say how dense a change is, and between which dtypes.
     dtypes = f"{_of_both([found[name]._dtypes for name in names])}: "
     verdicts = {_verdict(found, entry).removeprefix(dtypes) for entry in row.entries} - set(DENSE)
     yield next(iter(verdicts)) if len(verdicts) == 1 else f"{len(verdicts)} kinds of change" if verdicts else ""
     yield "from 0" if all(found[name]._norm == 0 and found[name]._norm_of_difference for name in names) else ""
-    yield row.unlike
 
 
 def _verdict(found: WeightsComparison, entry: WeightEntry) -> str:

@@ -15,7 +15,7 @@ from tensornp.models.entries.relations import not_counted
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
-from tensornp.models.outline.columns import COLUMNS, Column
+from tensornp.models.outline.columns import COLUMNS, Column, cells_of
 from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
 from tensornp.render.layout.style import QUIET
@@ -168,8 +168,7 @@ def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
         blank = ("",) * (sum(column.text is not None for column in COLUMNS) - 1)
         name = cut_inside(row.pattern, MAX_INSIDE)
         return TableRow((f"{name}  {cut(beside, MAX_SHOWN)}", *blank), has_facts=False, is_quiet=True)
-    told = [(column.text(row), column.title(row) if column.title else "") for column in COLUMNS if column.text]
-    cells, titles = zip(*told, strict=True)
+    cells: tuple[str, ...] = tuple(cells_of(row).values())
     odd = [entry.name for entry in row.entries if entry.name in alarms]
     alarm = alarms[odd[0]] if odd else ""
     if beside and not odd:
@@ -178,7 +177,7 @@ def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
         cells = (Drawn(f"{name}  {text}", quiet), *cells[1:])
     if odd and len(row.entries) > 1:
         alarm += f" in {cut_inside(odd[0], MAX_INSIDE)}" + (f" and {len(odd) - 1:,} more" if len(odd) > 1 else "")
-    return TableRow(cells, titles, alarm=alarm)
+    return TableRow(cells, alarm=alarm)
 
 
 def _problems(explorer: WeightsExplorer) -> list[str]:
@@ -219,5 +218,4 @@ def _value(value: object) -> str:
 
 def totals_document(totals: Totals) -> Document:
     """Return a line for each number, by the name of its attribute."""
-    text = "\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items())
-    return printed(text)
+    return printed("\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items()))
