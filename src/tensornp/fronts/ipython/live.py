@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.models.explorer import WeightsExplorer
-    from tensornp.models.module_view import ModuleView
-    from tensornp.passes.follow import FollowedPass
     from tensornp.session.ledger import Ledger
     from tensornp.widget.part import LivePart
     from tensornp.widget.toggle import TensorWidget
@@ -119,13 +116,9 @@ class Live:
         anchor = self.new_anchor() if has_part else ""
         if not anchor or not self.is_wanted:
             return anchor
-        if kind == "FollowedPass":
-            self._makes[anchor] = partial(self._calls, summary, anchor, expression)
-        elif kind == "ModuleView":
-            opened = f"tnp.weights({expression})" if expression else ""
-            self._makes[anchor] = partial(self._tree, summary.explorer, anchor, opened, summary)
-        elif kind == "WeightsExplorer":
-            self._makes[anchor] = partial(self._tree, summary, anchor, expression)
+        if kind != "TensorSummary":
+            opened = f"tnp.weights({expression})" if expression and kind == "ModuleView" else expression
+            self._makes[anchor] = partial(self._part, summary, anchor, opened)
         elif summary.plan is not None and (summary.info.shape or self._config.options.widget == "always"):
             # A scalar has little to toggle, and a loop prints many.
             from tensornp.core.memory.identity import TensorReference
@@ -139,9 +132,9 @@ class Live:
             self._makes[anchor] = make
             self._published.add(anchor)
 
-    def show_weights(self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None) -> None:
-        """Make a tree of weights after the cell; `opened` is the expression of the explorer."""
-        self.show(anchor, partial(self._tree, explorer, anchor, opened, view))
+    def show_part(self, summary: Any, anchor: str, opened: str = "") -> None:
+        """Make the part of a summary after the cell; `opened` is the expression of an explorer."""
+        self.show(anchor, partial(self._part, summary, anchor, opened))
 
     def see(self, message: Any) -> Any:
         """Note the anchors in a message to the page; what is never published gets no live part."""
@@ -244,19 +237,8 @@ class Live:
             suggestion=suggested(self._shell, card.reference, around.name),
         )
 
-    def _tree(
-        self, explorer: WeightsExplorer, anchor: str, opened: str, view: ModuleView | None = None
-    ) -> LivePart | None:
-        from tensornp.widget.weights import live_weights
+    def _part(self, summary: Any, anchor: str, opened: str) -> LivePart | None:
+        from tensornp.widget.live import live_part
 
-        facts = {"anchor": anchor, "options": self._config.options, "binder": self._bind}
-        return live_weights(explorer, self._shell.user_ns, opened, view, **facts)
-
-    def _calls(self, run: FollowedPass, anchor: str, expression: str) -> LivePart | None:
-        if not run.is_over or len(run._record.calls) < 2:
-            return None
-        from tensornp.core.namespace.caller import name_of
-        from tensornp.widget.calls import CallsWidget
-
-        opened = expression or name_of(run, self._shell.user_ns)
-        return CallsWidget(run, opened=opened, anchor=anchor, options=self._config.options, binder=self._bind)
+        facts = {"options": self._config.options, "binder": self._bind}
+        return live_part(summary, self._shell.user_ns, opened, anchor, **facts)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
     from tensornp.models.comparing.comparison import WeightsComparison
-    from tensornp.widget.part import LivePart
 
 OPTIONS = {"tensorstats": "axis,a=", "tensordiff": ""}
 
@@ -132,13 +131,7 @@ class ValueMagics(Magics):
                 make = partial(comparison_document, summary)
             display(displayed("a comparison", make, anchor), raw=True)
         if found is not None and not keeps_outputs_apart(self.shell):
-            self._live.show(anchor, partial(_live_comparison, found, self.shell.user_ns, anchor))
-
-
-def _live_comparison(found: WeightsComparison, names: dict[str, Any], anchor: str) -> LivePart | None:
-    from tensornp.widget.comparison import live_comparison
-
-    return live_comparison(found, names, anchor)
+            self._live.show_part(found, anchor)
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

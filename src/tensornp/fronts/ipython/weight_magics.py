@@ -72,18 +72,18 @@ class WeightMagics(Magics):
             expression = "" if path is not None else expression_in(rest)
             names = {**self.shell.user_ns, **(local_ns or {})}
             explorer, anchor = weights(value, expression=expression, namespace=names), self._live.new_anchor()
-            view = None
+            seen: Any = explorer
             document = partial(weights_document, explorer)
             if path is None:
                 # NaN is looked for in memory, and a file is listed without torch.
                 from tensornp.models.module_view import view_of
                 from tensornp.render.models.scan import module_document
 
-                view = view_of(explorer, self._display.options)
-                document = partial(module_document, view)
+                seen = view_of(explorer, self._display.options)
+                document = partial(module_document, seen)
             display(displayed("%weights", document, anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
         argument = argument_in(rest) if path is None else repr(shown_path(path))
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
-        self._live.show_weights(explorer, anchor, opened, view)
+        self._live.show_part(seen, anchor, opened)

@@ -47,7 +47,10 @@ def mime_of(obj: Any) -> tuple[str, str]:
     summary, anchor = summary_in(names, obj, name), f"tnp-{uuid.uuid4().hex[:8]}"
     part = None
     if runs_in_notebook():
-        part = first_that_works("a live part", lambda: _part_of(obj, summary, names, name, anchor), lambda _: None)
+        from tensornp.widget.live import live_part
+
+        opened = f"tnp.weights({name})" if name and type(summary).__name__ == "ModuleView" else name
+        part = first_that_works("a live part", lambda: live_part(summary, names, opened, anchor), lambda _: None)
     static = summary_html(summary, DisplayOptions(), anchor=anchor if part is not None else "")
     return "text/html", static + (_part_html(part) if part is not None else "")
 
@@ -86,24 +89,3 @@ def _part_html(part: LivePart) -> str:
                 one.part.close()
     _living.append(_Shown(part, threading.current_thread()))
     return f'<div hidden style="display:none">{marimo.ui.anywidget(part).text}</div>'
-
-
-def _part_of(obj: Any, summary: Any, names: Mapping[str, Any], name: str, anchor: str) -> LivePart | None:
-    """Return the live part of the object `name`, None if there is nothing to open."""
-    kind = type(summary).__name__
-    if kind == "FollowedPass":
-        from tensornp.widget.calls import CallsWidget
-
-        is_tree = obj.is_over and len(obj._record.calls) > 1
-        return CallsWidget(obj, opened=name, anchor=anchor) if is_tree else None
-    if kind == "WeightsComparison":
-        from tensornp.widget.comparison import live_comparison
-
-        return live_comparison(obj, names, anchor)
-    if kind not in ("ModuleView", "WeightsExplorer"):
-        return None
-    from tensornp.widget.weights import live_weights
-
-    if kind == "WeightsExplorer":
-        return live_weights(obj, names, name, anchor=anchor)
-    return live_weights(summary.explorer, names, f"tnp.weights({name})" if name else "", summary, anchor=anchor)
