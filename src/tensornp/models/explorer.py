@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
@@ -44,6 +44,12 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
+
+    def _display_(self) -> object:
+        return display_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
