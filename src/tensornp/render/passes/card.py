@@ -12,7 +12,7 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.passes.records import MODULE, RECOMPUTED, Finding, PassRecord, SourceLine
 from tensornp.passes.tree import CallTree, odd_word
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, section, small_print
-from tensornp.render.layout.style import QUIET, SOURCE
+from tensornp.render.layout.style import CODE, QUIET, SOURCE
 from tensornp.render.layout.table import (
     Drawn,
     Table,
@@ -99,7 +99,7 @@ def next_command(record: PassRecord, finding: Finding) -> str:
     after = "; a step has changed the weights, so restore them first" if record.steps else ""
     command = f"%%follow --operators{inside}"
     text = f"{command} shows the operator and its line{after}"
-    return Drawn(text, text.replace(command, coded(f"`{command}`")))
+    return Drawn(text, f'<code class="tensornp-command" style="{CODE}">{command}</code>{text.removeprefix(command)}')
 
 
 def is_plain(name: str) -> bool:

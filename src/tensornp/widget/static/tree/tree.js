@@ -365,6 +365,11 @@ export class Tree {
     if (above) above.after(this.root);
     else card.append(this.root);
     for (const name of card.querySelectorAll("[class^='tensornp-to-']")) this.link(name);
+    for (const command of card.querySelectorAll(".tensornp-command")) {
+      const copy = copyButton("the command", command.textContent);
+      command.after(copy);
+      this.links.push(() => copy.remove());
+    }
   }
 
   // A name in the card leads to its row as long as the tree is there.
