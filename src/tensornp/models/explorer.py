@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.own_display import html_of, mime_of
+from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
@@ -44,6 +44,12 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
+
+    def _display_(self) -> object:
+        return display_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
@@ -134,11 +140,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         classes = {name: text for name, text in self.classes.items() if name in above}
         source = f"{self.source}, {shown_name(said)}"
         return WeightsExplorer(entries, source, metadata=metadata, is_of_module=self.is_of_module, classes=classes)
-
-    @property
-    def num_weights(self) -> int:
-        """Return the number of weights, without names registered as None."""
-        return sum(not one._is_nothing for one in self._entries.values())
 
     @cached_property
     def totals(self) -> Totals:
@@ -239,7 +240,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        num_nothing = len(self) - self.num_weights
+        num_nothing = sum(one._is_nothing for one in self.values())
         said = [
             number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
             self.told_parameters(self.totals.parameters), self.told_nbytes(self.totals.nbytes),

@@ -1,4 +1,4 @@
-"""Answer for this process in plain tuples; communicate with no other rank."""
+"""Answer for this process; communicate with no other rank."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.locate import locate
 from tensornp.core.values.stats.compute import stats
-from tensornp.core.values.stats.record import FIGURES
+from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.entries.in_memory import kind_of, weight_of
@@ -45,6 +45,17 @@ class Facts(NamedTuple):
         names = [name for name in Facts._fields if getattr(self, name) != getattr(other, name)]
         names = [name for name in names if name != "nbytes" or len(names) == 1]
         return ", ".join(f"{name} {getattr(self, name)} instead of {getattr(other, name)}" for name in names)
+
+
+class Row(NamedTuple):
+    """The answer of one rank on one weight; `box` is the part here, and empty if it is the whole."""
+
+    name: str
+    facts: Facts
+    box: Any
+    digest: bytes | None = None
+    stats: TensorStats | None = None
+    places: tuple[tuple[str, int, Any], ...] = ()
 
 
 def answer(version: str, *question: Any) -> tuple[Any, ...]:
@@ -92,11 +103,8 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
     return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, None, {})
 
 
-def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:
-    """Return a row for each weight, or for one with figures.
-
-    A row has the name, the facts, the box of the part here, a digest if `max_nbytes` is given, figures, and places.
-    """
+def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> list[Row]:
+    """Return a row for each weight, with a digest if `max_nbytes` is given; or for one, with statistics."""
     held = _held(expression)
     if name and name not in held:
         cure = f"has {counted(len(held), 'weight')} in {shown_name(name)}; .weights(...) lists them"
@@ -115,24 +123,22 @@ def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, 
             entry.location.partition(":")[0], layout, min(entry.tied_to, default=""),
         )  # fmt: skip
         digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
-        rows.append((key, tuple(facts), box, digest, *(_figures_of(entry, shard) if name else ((), ()))))
-    return tuple(rows)
+        rows.append(Row(key, facts, box, digest, *(_figures_of(entry, shard) if name else ())))
+    return rows
 
 
-def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]:
+def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[TensorStats | None, tuple[Any, ...]]:
     """Return the statistics of the part here, and the places of NaN and infinities; none for no part."""
     if shard is not None and (shard.coordinate is None or 0 in shard.shape):
-        return (), ()
+        return None, ()
     if entry._packed is not None or (shard is not None and shard.pending):
         # Codes and summands have no figures, and this error says why.
         entry.stats()
     values = entry._values_here()
     found = stats(values, histogram=None)
-    parts = (one for one in (found, found.real, found.imag) if one is not None)
-    figures = tuple(tuple(getattr(one, figure) for figure in FIGURES) for one in parts)
     wanted = [what for what, num in (("nan", found.nan), ("inf", found.num_infinite)) if num]
     places = [(what, locate(values, what)) for what in wanted]
-    return figures, tuple((what, at.count, at.indices) for what, at in places)
+    return found, tuple((what, at.count, at.indices) for what, at in places)
 
 
 @outside_modes

@@ -6,15 +6,14 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensornp
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.text import counted, format_number, number_ranges
-from tensornp.core.values.stats.record import FIGURES, TensorStats
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut
-from tensornp.processes.answering import Facts, answer
+from tensornp.processes.answering import Row, answer
 
 _MAX_NAMED = 12
 """Runs of ranks that a sentence names."""
@@ -116,16 +115,6 @@ def _reply_of(future: Future[Any]) -> tuple[Any, int, str, Any]:
     return None, 0, cut(reason, MAX_TOLD), None
 
 
-class Row(NamedTuple):
-    """The answer of one rank on one weight; a complex one has figures of its parts too."""
-
-    facts: Facts
-    box: Any
-    digest: bytes | None
-    figures: tuple[TensorStats, ...]
-    places: tuple[Any, ...]
-
-
 @dataclass
 class Answers:
     """The answers to one question by rank, and the reasons of silent processes by id."""
@@ -141,12 +130,9 @@ class Answers:
         num = len(self.found)
         return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
 
-    def rows(self) -> Iterator[tuple[Any, str, Row]]:
+    def rows(self) -> Iterator[tuple[Any, Row]]:
         """Yield each rank with each of its weights."""
-        for rank, rows in self.found.items():
-            for name, facts, box, digest, figures, places in rows:
-                made = tuple(TensorStats(**dict(zip(FIGURES, one, strict=True))) for one in figures)
-                yield rank, name, Row(Facts(*facts), box, digest, made, places)
+        return ((rank, row) for rank, rows in self.found.items() for row in rows)
 
 
 def ranks_text(ranks: Iterable[Any]) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from itertools import islice
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, PARTIAL, TensorStats, scoped, sum_of
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
-from tensornp.processes.answering import Facts
-from tensornp.processes.asking import Answers, Asker, Row, ranks_text
+from tensornp.models.names.quoted import MAX_SHOWN, closest, cut, shown_name
+from tensornp.processes.answering import Facts, Row
+from tensornp.processes.asking import Answers, Asker, ranks_text
 
 _MAX_NAMED = 3
 _MAX_DRIFT_NBYTES = 2**26
@@ -84,8 +83,8 @@ class RankWeights(_ByName[OnRanks]):
     def __init__(self, asker: Asker, expression: str) -> None:
         answers, self._asker = asker.ask(expression), asker
         facts: dict[str, dict[Any, Facts]] = {}
-        for rank, name, row in answers.rows():
-            facts.setdefault(name, {})[rank] = row.facts
+        for rank, row in answers.rows():
+            facts.setdefault(row.name, {})[rank] = row.facts
         every = tuple(answers.found)
         super().__init__(answers, expression, {name: OnRanks(name, its, every) for name, its in facts.items()})
 
@@ -111,8 +110,7 @@ class RankWeights(_ByName[OnRanks]):
         return f"{self._count_text}: the same {counted(len(self), 'tensor')}"
 
     def __repr__(self) -> str:
-        notes = (cut(f"{name}: {note}", MAX_TOLD) for name, note in islice(self.differences().items(), _MAX_NAMED))
-        return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {'; '.join([self.told, *notes])}>"
+        return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {self.told}>"
 
 
 class Place(NamedTuple):
@@ -156,26 +154,23 @@ _MAX_NBYTES = 2**36
 def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
     answers = asker.ask(expression, name, _MAX_NBYTES)
-    parts = {rank: row for rank, _, row in answers.rows()}
+    parts = dict(answers.rows())
     forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
     usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
     differing = [rank for rank in parts if rank not in same]
     owned = []
-    for variants in _replicas((rank, name, part) for rank, part in same.items() if part.figures).values():
+    for variants in _replicas((rank, part) for rank, part in same.items() if part.stats is not None).values():
         first, *others = sorted(variants.values(), key=len, reverse=True)
         owned.append(same[first[0]])
         differing += [rank for ranks in others for rank in ranks]
-    columns = zip(*(part.figures for part in owned), strict=False)
-    figures, *of_parts = [sum_of(column) for column in columns] or [TensorStats(0)]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
-    real, imag = of_parts or (None, None)
-    base = scoped(replace(figures, real=real, imag=imag), scope)
+    base = scoped(sum_of(part.stats for part in owned if part.stats is not None), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(
@@ -184,14 +179,14 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     )  # fmt: skip
 
 
-def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], dict[tuple[str, Any], list[Any]]]:
+def _replicas(rows: Iterable[tuple[Any, Row]]) -> dict[tuple[str, Any, Any], dict[tuple[str, Any], list[Any]]]:
     """Return the ranks by form and digest, for each name, layout and box.
 
     Without a known box, nothing tells which ranks hold replicas.
     """
     found: dict[Any, dict[Any, list[Any]]] = {}
-    for rank, name, row in rows:
-        key = name, row.facts.layout, row.box if row.box is not None else rank
+    for rank, row in rows:
+        key = row.name, row.facts.layout, row.box if row.box is not None else rank
         form = f"{row.facts.dtype} of shape {row.facts.shape}"
         found.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
     return found
@@ -201,11 +196,11 @@ def _scope(facts: Facts | None, owned: list[Row]) -> str:
     """Return whether all elements were read, by the boxes, or by the count for unknown ones."""
     if facts is None:
         return "nothing"
-    count = sum(part.figures[0].count for part in owned)
-    numel = math.prod(facts.shape) if facts.shape is not None and -1 not in facts.shape else count
-    covered = sum(math.prod(part.box[1]) if part.box else part.figures[0].count for part in owned)
+    counts = [part.stats.count if part.stats is not None else 0 for part in owned]
+    numel = math.prod(facts.shape) if facts.shape is not None and -1 not in facts.shape else sum(counts)
+    covered = sum(math.prod(part.box[1]) if part.box else num for part, num in zip(owned, counts, strict=True))
     is_whole = covered >= numel or any(part.box == () for part in owned)
-    return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
+    return ALL if is_whole else f"{PARTIAL}: {sum(counts):,} of {counted(numel, 'element')}"
 
 
 class Drift(_ByName[str]):
@@ -220,7 +215,7 @@ class Drift(_ByName[str]):
     """
 
     def __init__(self, answers: Answers, expression: str) -> None:
-        every = _replicas(one for one in answers.rows() if one[2].digest is not None)
+        every = _replicas(one for one in answers.rows() if one[1].digest is not None)
         unread = dict.fromkeys(name for (name, *_), found in every.items() if not all(digest for _, digest in found))
         self.not_compared = tuple(unread)
         compared = {key: one for key, one in every.items() if key[0] not in unread and sum(map(len, one.values())) > 1}

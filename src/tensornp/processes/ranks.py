@@ -71,8 +71,7 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
 
     Notes
     -----
-    Names are looked up in the main script of a process, and in its IPython. A process needs the same version of
-    tensornp; its answers are plain tuples and bytes.
+    Names are looked up in the main script of a process and in its IPython, which need the same version of tensornp.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
         raise BadRequestError(f"timeout must be a number of seconds, got {quoted(timeout)}")

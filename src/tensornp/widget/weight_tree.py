@@ -24,7 +24,7 @@ from tensornp.models.outline.columns import (
 )
 from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.scan.findings import ALARM_RANK, Kind, by_kind, kind_of
+from tensornp.models.scan.findings import ALARM_RANK, Finding, by_kind
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
 from tensornp.render.layout.words import cost_of_scan
@@ -71,8 +71,8 @@ class WeightTree(Tree):
 
     def worst(self, name: str) -> str:
         """Return the kind of the worst finding of a weight, or ``""``."""
-        kind = kind_of(self.found[name].findings) if name in self.found else None
-        return kind.what if kind is not None else ""
+        findings = self.found[name].findings if name in self.found else ()
+        return min(findings).what if findings else ""
 
     # --- the tree
 
@@ -207,7 +207,7 @@ class WeightTree(Tree):
             "notes": legible(line.unlike),
         } | elements
 
-    def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Kind, list[str]]]) -> TreeLink | None:
+    def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Finding, list[str]]]) -> TreeLink | None:
         """Return the alarm of a weight, or of the weights below a closed line."""
         number, text = line.number, own.alarm if own is not None else ""
         names = next((names for kind, names in below if kind.is_alarm), [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from itertools import starmap
@@ -23,7 +22,6 @@ from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.files.address import shown_path
 from tensornp.models.live.container import has_weights, why_nothing
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers import is_saved_optimizer
@@ -75,21 +73,17 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
             return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
-            raise _no_model(other, one)
+            if is_path(one):
+                # One without weights has an error of its own.
+                weights(one)
+            raise BadRequestError(
+                f"{an_instance(other)} cannot be compared with all weights of {an_instance(one)}; "
+                "take one of them, such as tnp.weights(...)[name]"
+            )
     for one in (a, b):
         if is_container(one) and not _is_tensor(one):
             raise NotATensorError(why_nothing(one))
     return compare_tensors(a, b)
-
-
-def _no_model(obj: Any, model: Any) -> BadRequestError:
-    """Return the error for comparing an object with a model; a path without weights raises its own first."""
-    whole = an_instance(model)
-    if is_path(model):
-        weights(model)
-        whole = repr(shown_path(os.fsdecode(model)))
-    cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(obj) else "it has none"
-    return BadRequestError(f"{an_instance(obj)} cannot be compared with all weights of {whole}; {cure}")
 
 
 def _is_tensor(obj: Any) -> bool:

@@ -15,6 +15,7 @@ _WILDCARDS = frozenset("*?[")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _RANGE = re.compile(r"([0-9]{1,18})(?:\.\.([0-9]{1,18}))?")
 _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
+"""A word of a pattern, which may have spaces in brackets."""
 _MAX_NUMBERS = 10_000
 """Numbers of a range in braces."""
 _SAME = {"attn": "attention", "attention": "attn"}
@@ -47,7 +48,7 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], facts: Sequenc
     is_exact = pattern != pattern.lower()
     searched, others = ([*some] if is_exact else [one.lower() for one in some] for some in (names, facts))
     found = list(range(len(names)))
-    for word in words_of(pattern):
+    for word in _WORD.findall(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.
         found = _having(word, searched, found) or (_having(word, others, found) if others else [])
     return found
@@ -63,17 +64,12 @@ def is_expression(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == "/"
 
 
-def words_of(pattern: str) -> list[str]:
-    """Return the words of a pattern, split at spaces outside brackets."""
-    return _WORD.findall(pattern)
-
-
 def none_fits(pattern: str, names: Sequence[str]) -> str:
     """Return a message that no name fits, with the part closest to a missing word."""
     if is_expression(pattern):
         return f"no name fits {pattern}"
     parts = dict.fromkeys(part for name in names for part in name.split("."))
-    missing = (word for word in words_of(pattern) if not fitting(word, names))
+    missing = (word for word in _WORD.findall(pattern) if not fitting(word, names))
     return f"no name fits {shown_name(pattern)}" + next(
         filter(None, (closest(one.strip("*"), parts) for one in missing)), ""
     )

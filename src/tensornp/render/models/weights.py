@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.relations import not_counted
-from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
 from tensornp.models.outline.columns import COLUMNS, Column, cells_of
 from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
-from tensornp.render.layout.document import Document, Part, alarm_line, headline, section, small_print
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
@@ -214,3 +214,9 @@ def _value(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return f"<int of {value.bit_length():,} bits>"
     return cut(str(value[: _MAX_VALUE + 1] if isinstance(value, (str, bytes)) else value), _MAX_VALUE)
+
+
+def totals_document(totals: Totals) -> Document:
+    """Return a line for each number, by the name of its attribute."""
+    text = "\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items())
+    return printed(text)
