@@ -28,7 +28,10 @@ from tensornp.models.weights import weights
 
 
 class ModuleView(NamedTuple):
-    """Weights as their display shows them, statistics of those with non-finite values, and torch's own text."""
+    """Weights as their display shows them, and torch's own text.
+
+    `alarms` are the statistics of weights with non-finite values.
+    """
 
     explorer: WeightsExplorer
     alarms: Mapping[str, TensorStats]
@@ -63,7 +66,7 @@ def module_view(
 
 @outside_modes
 def _alarms_in(explorer: WeightsExplorer, budget: StatsBudget) -> tuple[dict[str, TensorStats], int, int]:
-    """Return statistics of weights with non-finite values by name, and how many were read of how many floats."""
+    """Return statistics of non-finite weights by name, and the numbers of floats read and of all."""
     alarms: dict[str, TensorStats] = {}
     num_read = num_floats = 0
     for name, entry in explorer.items():

@@ -116,8 +116,8 @@ class WeightTree(Tree):
 
     def _is_found_without_scan(self, search: str, listed: Sequence[WeightEntry]) -> bool:
         """Return whether `find` of the explorer, which knows no findings, finds these weights."""
-        facts = [self.outline.facts_of(one) for one in listed]
-        return len(searched(search, [one.name for one in listed], facts)) == len(listed)
+        names, facts = [one.name for one in listed], lambda: [self.outline.facts_of(one) for one in listed]
+        return len(searched(search, names, facts)) == len(listed)
 
     def _nothing(self, asked: Asked) -> str:
         """Return a message that nothing is listed, with a suggestion."""

@@ -33,7 +33,7 @@ _MAX_SAID = 200
 
 
 def offloaded_weight(live: WeightEntry, module: Any, key: str, holder: str) -> WeightEntry:
-    """Return the weight that accelerate's hook has offloaded for a parameter on the meta device, or the parameter."""
+    """Return the weight that accelerate's hook has offloaded for `live`, or `live` itself."""
     hook = object.__getattribute__(module, "__dict__")["_hf_hook"]
     inner: Any = getattr(hook, "hooks", None)
     is_sequence = isinstance(inner, (list, tuple))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
@@ -24,10 +25,12 @@ _PLACE = "\ue000"
 """Marks for braces while a glob becomes an expression."""
 
 
-def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], facts: Sequence[str] = ()) -> list[int]:
+def fitting(
+    pattern: str | re.Pattern[Any], names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple
+) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
 
-    A word that no name has may be one of the `facts`, a text for each name, such as a class.
+    A word that no name has may be one of the `facts`, which returns a text for each name, such as a class.
 
     A text between slashes is a regular expression. A word is a part of the name or a glob. A number is a whole one, if
     there is any: ``layers.3`` is not ``layers.30``. A glob without a star at
@@ -46,11 +49,12 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], facts: Sequenc
         raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
     # Capitals are meant where they are typed.
     is_exact = pattern != pattern.lower()
-    searched, others = ([*some] if is_exact else [one.lower() for one in some] for some in (names, facts))
+    searched = names if is_exact else [name.lower() for name in names]
+    others = cache(lambda: [one if is_exact else one.lower() for one in facts()])
     found = list(range(len(names)))
     for word in _WORD.findall(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.
-        found = _having(word, searched, found) or (_having(word, others, found) if others else [])
+        found = _having(word, searched, found) or (_having(word, others(), found) if others() else [])
     return found
 
 
