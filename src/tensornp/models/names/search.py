@@ -19,8 +19,6 @@ _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
 """A word of a pattern, which may have spaces in brackets."""
 _MAX_NUMBERS = 10_000
 """Numbers of a range in braces."""
-_SAME = {"attn": "attention", "attention": "attn"}
-"""Words that models write in two ways."""
 _PLACE = "\ue000"
 """Marks for braces while a glob becomes an expression."""
 
@@ -42,11 +40,12 @@ def fitting(
             pattern = re.compile(pattern[1:-1])
         except (re.error, ValueError, RecursionError, OverflowError) as error:
             raise BadRequestError(f"{pattern} is not a regular expression: {error}") from None
-    if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
+    if isinstance(pattern, re.Pattern):
         return [i for i, name in enumerate(names) if pattern.search(name)]
     if not isinstance(pattern, str):
-        said = "an expression of bytes" if isinstance(pattern, re.Pattern) else an_instance(pattern)
-        raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
+        raise BadRequestError(
+            f"a weight is found by a glob or a compiled regular expression, not by {an_instance(pattern)}"
+        )
     # Capitals are meant where they are typed.
     is_exact = pattern != pattern.lower()
     searched = names if is_exact else [name.lower() for name in names]
@@ -82,7 +81,7 @@ def none_fits(pattern: str, names: Sequence[str]) -> str:
 def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]:
     """Return at which of these places a name has the word."""
     if _WILDCARDS.isdisjoint(word) and not _BRACES.search(word):
-        found = [i for i in places if word in names[i] or _SAME.get(word, word) in names[i]]
+        found = [i for i in places if word in names[i]]
         if not word[0].isdecimal() and not word[-1].isdecimal():
             return found
         before = "(?<![0-9])" if word[0].isdecimal() else ""
