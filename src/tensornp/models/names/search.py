@@ -59,7 +59,8 @@ def fitting(
 
 def facts_of(name: str, dtype: str, classes: Mapping[str, str]) -> str:
     """Return the class of the innermost module of a weight and its dtype, which a search takes too."""
-    return f"{next((classes[above] for above in names_above(name) if above in classes), '')} {dtype}"
+    above = next(filter(classes.__contains__, names_above(name)), "") if classes else ""
+    return f"{classes.get(above, '')} {dtype}"
 
 
 def is_expression(text: str) -> bool:
