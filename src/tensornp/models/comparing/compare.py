@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from itertools import starmap
 from typing import Any, Literal
 
@@ -70,7 +69,8 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b = (one._values_here() if issubclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
-            return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
+            names = names_of_caller(sys._getframe())
+            return compare_weights(weights(a, namespace=names), weights(b, namespace=names), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
             if is_path(one):
@@ -97,17 +97,6 @@ def is_model(obj: Any) -> bool:
     if is_path(obj) or is_saved_optimizer(obj):
         return True
     return not _is_tensor(obj) and has_weights(obj)
-
-
-def opened(
-    a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
-) -> tuple[WeightsExplorer, WeightsExplorer]:
-    """Return the explorers of two models; the namespace has the names of their parameters."""
-    first, second = (
-        weights(one, expression=expression, namespace=namespace)
-        for one, expression in zip((a, b), expressions, strict=True)
-    )
-    return first, second
 
 
 def compare_weights(
