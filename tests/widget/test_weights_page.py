@@ -198,7 +198,7 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
 
 
 def test_figures_are_columns_that_sort(shown):
-    """In the order of a heading, the figures of each weight alone."""
+    """In the order of a heading, the figures of each weight; a closed line has the largest."""
     model = net()
     page = shown(model)
     assert "norm" not in page.columns()
@@ -206,7 +206,10 @@ def test_figures_are_columns_that_sort(shown):
     names = page.columns()
     assert names[names.index("values") + 1 : names.index("findings")] == ["norm", "mean", "std", "max |x|", "zeros"]
     norms = {name: one.detach().double().norm().item() for name, one in model.named_parameters()}
-    assert page.rows(opened=[])[0]["cells"]["norm"] == ""
+    below = [norm for name, norm in norms.items() if name != "12.weight"] + [
+        one.double().norm().item() for one in model.buffers()
+    ]
+    assert page.rows(opened=[])[0]["cells"]["norm"] == f"up to {max(below):#.3g}"
     listed = page.rows(sort="norm", descending=True)
     parameters = [row["cells"]["norm"] for row in listed if row["name"] in norms]
     assert [row["name"] for row in listed if row["name"] in norms] == sorted(norms, key=lambda name: -norms[name])

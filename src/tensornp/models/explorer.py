@@ -129,8 +129,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         some. A compiled regular expression is searched.
         """
         entries = list(self._entries.values())
-        facts = [facts_of(entry.name, entry.dtype, self.classes) for entry in entries]
-        places = fitting(pattern, [entry.name for entry in entries], facts)
+        names = [entry.name for entry in entries]
+        places = fitting(pattern, names, lambda: [facts_of(one.name, one.dtype, self.classes) for one in entries])
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:
@@ -248,7 +248,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         num_nothing = len(self) - self.num_weights
         said = [
             number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
-            self.told_parameters(self.totals.parameters), self.told_nbytes(self.totals.nbytes),
+            self.told_parameters(self.totals.parameters),
+            self.told_nbytes(self.totals.nbytes) + " on this rank" * (self.spread is not None),
             counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"

@@ -18,36 +18,32 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.shown.preview import Preview, preview
 from tensornp.core.values.shown.window_values import subject_of
-from tensornp.core.values.stats.record import NotFinite, alarms_of
+from tensornp.core.values.stats.record import TensorStats, alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_memory import TensorSource
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.scan.findings import ALARM_RANK, Finding, findings_of
+from tensornp.models.scan.findings import Finding, findings_of
 from tensornp.models.weights import weights
 
 
-class Alarming(NamedTuple):
-    """The non-finite values of a weight, as findings and as short texts."""
-
-    findings: tuple[Finding, ...]
-    alarms: tuple[NotFinite, ...]
-
-    @property
-    def text(self) -> str:
-        """Return the text after the weight's name: ``1 NaN, 2 +Inf``."""
-        return ", ".join(one.text for one in self.alarms)
-
-
 class ModuleView(NamedTuple):
-    """Weights as their display shows them, with non-finite values, and torch's own text."""
+    """Weights as their display shows them, and torch's own text.
+
+    `alarms` are the statistics of weights with non-finite values.
+    """
 
     explorer: WeightsExplorer
-    alarms: Mapping[str, Alarming]
+    alarms: Mapping[str, TensorStats]
     num_read: int
     num_floats: int
     text: str = ""
     class_name: str = ""
+
+    def findings(self) -> dict[str, tuple[Finding, ...]]:
+        """Return the findings on non-finite values by name."""
+        every = ((name, findings_of(self.explorer[name], stats)) for name, stats in self.alarms.items())
+        return {name: tuple(one for one in found if one.is_alarm) for name, found in every}
 
 
 def module_view(
@@ -78,9 +74,8 @@ def view_of(explorer: WeightsExplorer, options: DisplayOptions) -> ModuleView:
             continue
         stats = budget.nonfinite(entry.tensor, info)
         num_floats, num_read = num_floats + 1, num_read + (stats is not None)
-        if stats is not None and (found := alarms_of(stats)):
-            findings = tuple(one for one in findings_of(entry, stats) if one.rank < ALARM_RANK)
-            alarms[name] = Alarming(findings, tuple(found))
+        if stats is not None and alarms_of(stats):
+            alarms[name] = stats
     return ModuleView(explorer, alarms, num_read, num_floats)
 
 

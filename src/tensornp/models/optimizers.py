@@ -66,13 +66,6 @@ class SavedOptimizer:
         called = (joined,) if type(self.params[number]) is str else ()
         return entry._with_(kind="state", _saved_as=(*called, f"{STATE}.{number}{tail}"))
 
-    def why_unnamed(self, parameters: Sequence[WeightEntry]) -> str:
-        """Return why `parameters` do not fit, whose order is that of `model.parameters()`; empty if they do."""
-        if len(parameters) == len(self.params) and self.num_groups < 2:
-            return ""
-        groups = f"the optimizer has {len(self.params):,} in {counted(self.num_groups, 'group')}"
-        return f"which has {len(parameters):,} parameters, where {groups} without param_names"
-
 
 def optimizers_in(
     root: Any, paths: Iterable[Path], entries: list[WeightEntry]
@@ -120,8 +113,11 @@ def with_names(
     for one in optimizers:
         names, reason = one.names, ""
         if not names and parameters is not None and all(type(key) is int for key in one.params):
-            reason = one.why_unnamed(parameters)
-            names = {} if reason else {number: each.name for number, each in enumerate(parameters)}
+            if len(parameters) == len(one.params) and one.num_groups < 2:
+                names = {number: each.name for number, each in enumerate(parameters)}
+            else:
+                groups = f"the optimizer has {len(one.params):,} in {counted(one.num_groups, 'group')}"
+                reason = f"which has {len(parameters):,} parameters, where {groups} without param_names"
         told |= {state: (names[number], tail) for state, (number, tail) in one.states.items() if number in names}
         why.append(reason)
     made = list(entries)

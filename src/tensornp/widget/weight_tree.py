@@ -9,7 +9,7 @@ from typing import Any
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
 from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import (
@@ -24,7 +24,7 @@ from tensornp.models.outline.columns import (
 )
 from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.scan.findings import ALARM_RANK, Kind, by_kind, kind_of
+from tensornp.models.scan.findings import ALARM_RANK, Finding, by_kind
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
 from tensornp.render.layout.words import cost_of_scan
@@ -71,8 +71,8 @@ class WeightTree(Tree):
 
     def worst(self, name: str) -> str:
         """Return the kind of the worst finding of a weight, or ``""``."""
-        kind = kind_of(self.found[name].findings) if name in self.found else None
-        return kind.what if kind is not None else ""
+        findings = self.found[name].findings if name in self.found else ()
+        return min(findings).what if findings else ""
 
     # --- the tree
 
@@ -116,8 +116,8 @@ class WeightTree(Tree):
 
     def _is_found_without_scan(self, search: str, listed: Sequence[WeightEntry]) -> bool:
         """Return whether `find` of the explorer, which knows no findings, finds these weights."""
-        facts = [self.outline.facts_of(one) for one in listed]
-        return len(searched(search, [one.name for one in listed], facts)) == len(listed)
+        names, facts = [one.name for one in listed], lambda: [self.outline.facts_of(one) for one in listed]
+        return len(searched(search, names, facts)) == len(listed)
 
     def _nothing(self, asked: Asked) -> str:
         """Return a message that nothing is listed, with a suggestion."""
@@ -160,6 +160,7 @@ class WeightTree(Tree):
         cells = self._cells(line)
         if is_closed:
             quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
+            cells |= self._largest_below(line)
             cells[FINDINGS] = " · ".join(quiet)
         if own is not None:
             cells |= {name: column_called(name).figure_text(value) for name, value in own.figures.items()}
@@ -207,7 +208,24 @@ class WeightTree(Tree):
             "notes": legible(line.unlike),
         } | elements
 
-    def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Kind, list[str]]]) -> TreeLink | None:
+    def _largest_below(self, line: Line) -> dict[str, str]:
+        """Return the largest number of each column below a closed line; nothing if some weights are unread."""
+        weights = [one for one in self.outline.weights_of(line.id) if not one.problem and one.numel]
+        every = [one for one in weights if not is_counter(one)] or weights
+        if not all(one.name in self.found for one in every):
+            return {}
+        cells: dict[str, str] = {}
+        for column in COLUMNS:
+            figures = [self.found[one.name].figures for one in every if column.figure is not None]
+            values = [one[column.name] for one in figures if column.name in one]
+            if values:
+                is_one = len({column.figure_text(value) for value in values}) == 1
+                sign = "±" if min(values) < 0 else "up to "
+                text = f"{sign}{column.figure_text(max(map(abs, values)))}"
+                cells[column.name] = column.figure_text(values[0]) if is_one else text
+        return cells
+
+    def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Finding, list[str]]]) -> TreeLink | None:
         """Return the alarm of a weight, or of the weights below a closed line."""
         number, text = line.number, own.alarm if own is not None else ""
         names = next((names for kind, names in below if kind.is_alarm), [])

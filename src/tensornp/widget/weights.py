@@ -15,6 +15,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.fast import is_to_compile
+from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
@@ -98,7 +99,8 @@ class WeightsWidget(ScanningPart):
 
     def tell(self, view: ModuleView) -> None:
         """Show the findings of a module without a scan."""
-        known = {name: Found(one.findings, alarms=one.alarms) for name, one in view.alarms.items()}
+        every = view.findings().items()
+        known = {name: Found(found, alarms=tuple(alarms_of(view.alarms[name]))) for name, found in every}
         self._tree.learn(known)
         self.findings = findings_html(self._weights, known) + note_html(partly_read(view))
 

@@ -267,24 +267,3 @@ def test_a_page_finds_each_again_and_holds_none(tmp_path):
         with pytest.raises(tnp.NoDataError):
             reached(rows[0])
         namespace[name] = gone
-
-
-def test_an_object_that_stands_for_a_tensor_counts_its_memory_once():
-    """In a list, where it shows memory of its own twice, and where it makes a tensor anew for each that asks."""
-
-    class Own:
-        def __init__(self) -> None:
-            self.inside = torch.zeros(3)
-
-        def __tensornp__(self) -> torch.Tensor:
-            return self.inside
-
-    class Anew:
-        def __tensornp__(self) -> torch.Tensor:
-            return torch.zeros(5)
-
-    own = Own()
-    for held, elements in (([own, own], 3), ([Anew()], 5), ([own, Anew()], 8)):
-        weights = tnp.weights(held)
-        assert repr(weights) != ""
-        assert (weights.totals.elements_stored, weights.totals.nbytes) == (elements, 4 * elements)

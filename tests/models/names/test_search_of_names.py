@@ -32,6 +32,7 @@ NAMES = [
         ("Norm", [2]),
         ("NORM", []),
         ("layer.?.attention", [0, 1]),
+        ("0 attn", [0, 1]),
         ("layer*weight", [0, 2]),
         ("*.bias", [1]),
         ("encoder*", [0, 1, 2]),

@@ -92,9 +92,10 @@ class ValueMagics(Magics):
             %tensordiff before model
         """
         from tensornp.core.summary.stats import summarize_comparison
-        from tensornp.models.comparing.compare import compare, is_comparable, is_model, opened
+        from tensornp.models.comparing.compare import compare, is_comparable, is_model
         from tensornp.models.comparing.comparison import WeightsComparison
         from tensornp.models.files.address import shown_path
+        from tensornp.models.weights import weights
         from tensornp.render.layout.document import displayed
         from tensornp.render.models.comparison import weights_comparison_document
         from tensornp.render.passes.comparison import pass_comparison_document
@@ -116,11 +117,12 @@ class ValueMagics(Magics):
             if is_comparable(a) or is_comparable(b):
                 make = partial(pass_comparison_document, compare(a, b), (names[0], names[1]))
             elif is_model(a) or is_model(b):
-                said = "" if path is not None else names[0], "" if other is not None else names[1]
                 seen = {**self.shell.user_ns, **(local_ns or {})}
+                if is_model(a) and is_model(b):
+                    a = weights(a, expression="" if path is not None else names[0], namespace=seen)
+                    b = weights(b, expression="" if other is not None else names[1], namespace=seen)
                 # One of them alone is refused.
-                pair = opened(a, b, said, namespace=seen) if is_model(a) and is_model(b) else (a, b)
-                compared = compare(*pair)
+                compared = compare(a, b)
                 assert isinstance(compared, WeightsComparison)
                 found = compared
                 pairs = zip(names, (path, other), strict=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping
 from itertools import starmap
 from typing import Any, Literal
 
@@ -23,7 +21,6 @@ from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.comparing.one_sided import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.files.address import shown_path
 from tensornp.models.live.container import has_weights, why_nothing
 from tensornp.models.names.matching import Matched, matched
 from tensornp.models.optimizers import is_saved_optimizer
@@ -72,24 +69,21 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     a, b = (one._values_here() if issubclass(type(one), WeightEntry) else one for one in (a, b))
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
-            return compare_weights(*opened(a, b, namespace=names_of_caller(sys._getframe())), progress=told)
+            names = names_of_caller(sys._getframe())
+            return compare_weights(weights(a, namespace=names), weights(b, namespace=names), progress=told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
-            raise _no_model(other, one)
+            if is_path(one):
+                # One without weights has an error of its own.
+                weights(one)
+            raise BadRequestError(
+                f"{an_instance(other)} cannot be compared with all weights of {an_instance(one)}; "
+                "take one of them, such as tnp.weights(...)[name]"
+            )
     for one in (a, b):
         if is_container(one) and not _is_tensor(one):
             raise NotATensorError(why_nothing(one))
     return compare_tensors(a, b)
-
-
-def _no_model(obj: Any, model: Any) -> BadRequestError:
-    """Return the error for comparing an object with a model; a path without weights raises its own first."""
-    whole = an_instance(model)
-    if is_path(model):
-        weights(model)
-        whole = repr(shown_path(os.fsdecode(model)))
-    cure = "take one of them, such as tnp.weights(...)[name]" if _is_tensor(obj) else "it has none"
-    return BadRequestError(f"{an_instance(obj)} cannot be compared with all weights of {whole}; {cure}")
 
 
 def _is_tensor(obj: Any) -> bool:
@@ -103,17 +97,6 @@ def is_model(obj: Any) -> bool:
     if is_path(obj) or is_saved_optimizer(obj):
         return True
     return not _is_tensor(obj) and has_weights(obj)
-
-
-def opened(
-    a: Any, b: Any, expressions: tuple[str, str] = ("", ""), *, namespace: Mapping[str, Any]
-) -> tuple[WeightsExplorer, WeightsExplorer]:
-    """Return the explorers of two models; the namespace has the names of their parameters."""
-    first, second = (
-        weights(one, expression=expression, namespace=namespace)
-        for one, expression in zip((a, b), expressions, strict=True)
-    )
-    return first, second
 
 
 def compare_weights(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -32,39 +32,22 @@ _MAX_SAID = 200
 """Characters of an error that ended a computation."""
 
 
-class OffloadMap(NamedTuple):
-    """The map of weights in accelerate's hook on a module, and the prefix of its names below the module.
-
-    `path` leads from the module to the hook, which may be one of a sequence.
-    """
-
-    module: Any
-    holder: str
-    path: str
-    reaches_below: bool
-    prefix: str = ""
-
-    def weight(self, live: WeightEntry, name: str) -> WeightEntry:
-        """Return the offloaded weight that a parameter on the meta device stands for."""
-        key, path = self.prefix + name, self.path
-        code = self.holder and f"{self.holder}{path}.weights_map[{key!r}]"
-        row = noted(live._with_(code=code, problem=""), "offloaded by accelerate")
-        return _on_request(
-            row, self.module, self.holder, lambda module: look_up(f"_{path}", {"_": module}).weights_map[key],
-            requires_grad=live.requires_grad, identity=live._source.identity, location="accelerate",
-        )  # fmt: skip
-
-
-def offload_maps(module: Any, code: str) -> Iterator[OffloadMap]:
-    """Yield the maps of offloaded weights in accelerate's hooks on a module."""
+def offloaded_weight(live: WeightEntry, module: Any, key: str, holder: str) -> WeightEntry:
+    """Return the weight that accelerate's hook has offloaded for `live`, or `live` itself."""
     hook = object.__getattribute__(module, "__dict__")["_hf_hook"]
     inner: Any = getattr(hook, "hooks", None)
     is_sequence = isinstance(inner, (list, tuple))
     hooks = {f"._hf_hook.hooks[{i}]": one for i, one in enumerate(inner)} if is_sequence else {"._hf_hook": hook}
-    for path, one in hooks.items():
-        held = getattr(one, "__dict__", {})
-        if held.get("weights_map") is not None and held.get("offload"):
-            yield OffloadMap(module, code, path, held.get("place_submodules") is True)
+    held = {path: getattr(one, "__dict__", {}) for path, one in hooks.items()}
+    path = next((path for path, one in held.items() if one.get("offload") and one.get("weights_map") is not None), "")
+    if not path:
+        return live
+    code = holder and f"{holder}{path}.weights_map[{key!r}]"
+    row = noted(live._with_(code=code, problem=""), "offloaded by accelerate")
+    return _on_request(
+        row, module, holder, lambda module: look_up(f"_{path}", {"_": module}).weights_map[key],
+        requires_grad=live.requires_grad, identity=live._source.identity, location="accelerate",
+    )  # fmt: skip
 
 
 def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:

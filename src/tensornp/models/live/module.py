@@ -17,7 +17,7 @@ from tensornp.core.namespace.members import registered, registered_names, unregi
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import TensorSource, weight_of
-from tensornp.models.live.computed import OffloadMap, computed_weights, offload_maps
+from tensornp.models.live.computed import computed_weights, offloaded_weight
 from tensornp.models.live.listing import Listing, code_of, joined
 from tensornp.models.names.quoted import shown_names
 
@@ -43,10 +43,8 @@ class _Walk:
         self._registered = {id(one) for module in modules_below(root) for _, one, kind in registered(module) if kind}
         self._hidden: dict[int, tuple[str, Any]] = {}
 
-    def enter(
-        self, module: Any, name: str, code: str, offloaded: tuple[OffloadMap, ...] = (), above: tuple[int, ...] = ()
-    ) -> None:
-        """List a module and those below it; `offloaded` are the hooks of accelerate that have weights of it."""
+    def enter(self, module: Any, name: str, code: str, above: tuple[int, ...] = ()) -> None:
+        """List a module and those below it."""
         members = list(registered_names(module))
         if id(module) in above:
             return
@@ -58,14 +56,12 @@ class _Walk:
         # A wrapper has the name of its inner module, which counts.
         self._listing.classes[name] = module_text(module)
         own = object.__getattribute__(module, "__dict__")
-        if "_hf_hook" in own:
-            offloaded = (*offload_maps(module, code), *offloaded)
         passing = own.get("_non_persistent_buffers_set", ())
         for key, step, child, kind in members:
             if kind:
                 entry = _registered(joined(name, key), kind, child, code and code + code_of(step))
-                if offloaded and entry.location == META:
-                    entry = offloaded[0].weight(entry, key)
+                if "_hf_hook" in own and entry.location == META:
+                    entry = offloaded_weight(entry, module, key, code)
                 if kind == "buffer" and key in passing and child is not None:
                     entry = noted(entry._with_(_saved_as=None), "not in the state dict")
                 self._listing.put(entry)
@@ -74,9 +70,8 @@ class _Walk:
             self._listing.put(entry._with_(name=joined(name, entry.name)))
         for key, step, child, kind in members:
             if kind == "" and is_module(child):
-                maps = (one._replace(prefix=f"{one.prefix}{key}.") for one in offloaded if one.reaches_below)
                 its_name = name if _is_wrapper(module, key) else joined(name, key)
-                self.enter(child, its_name, code and code + code_of(step), tuple(maps), (*above, id(module)))
+                self.enter(child, its_name, code and code + code_of(step), (*above, id(module)))
             elif kind == "" and child is not None:
                 self._listing.note(joined(name, key), child)
 

@@ -110,9 +110,6 @@ def _prefix_before(names: Collection[str], others: Collection[str]) -> list[str]
 
 def _without(names: Collection[str], prefix: str) -> dict[str, str]:
     """Map names without the prefix to names; a taken short name keeps its prefix."""
-    found = {name: name for name in names if not prefix or not name.startswith(prefix)}
-    for name in names if prefix else ():
-        if name.startswith(prefix):
-            short = name.removeprefix(prefix)
-            found[name if short in found else short] = name
-    return found
+    kept = {name for name in names if not name.startswith(prefix)}
+    short = {name: name.removeprefix(prefix) for name in names}
+    return {name if one in kept else one: name for name, one in short.items()}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
@@ -15,6 +16,7 @@ _WILDCARDS = frozenset("*?[")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _RANGE = re.compile(r"([0-9]{1,18})(?:\.\.([0-9]{1,18}))?")
 _WORD = re.compile(r"(?:\[[^\]]*\]|\{[^{}]*\}|\S)+")
+"""A word of a pattern, which may have spaces in brackets."""
 _MAX_NUMBERS = 10_000
 """Numbers of a range in braces."""
 _SAME = {"attn": "attention", "attention": "attn"}
@@ -23,10 +25,12 @@ _PLACE = "\ue000"
 """Marks for braces while a glob becomes an expression."""
 
 
-def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], facts: Sequence[str] = ()) -> list[int]:
+def fitting(
+    pattern: str | re.Pattern[Any], names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple
+) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
 
-    A word that no name has may be one of the `facts`, a text for each name, such as a class.
+    A word that no name has may be one of the `facts`, which returns a text for each name, such as a class.
 
     A text between slashes is a regular expression. A word is a part of the name or a glob. A number is a whole one, if
     there is any: ``layers.3`` is not ``layers.30``. A glob without a star at
@@ -38,24 +42,27 @@ def fitting(pattern: str | re.Pattern[Any], names: Sequence[str], facts: Sequenc
             pattern = re.compile(pattern[1:-1])
         except (re.error, ValueError, RecursionError, OverflowError) as error:
             raise BadRequestError(f"{pattern} is not a regular expression: {error}") from None
-    if isinstance(pattern, re.Pattern) and not isinstance(pattern.pattern, bytes):
+    if isinstance(pattern, re.Pattern):
         return [i for i, name in enumerate(names) if pattern.search(name)]
     if not isinstance(pattern, str):
-        said = "an expression of bytes" if isinstance(pattern, re.Pattern) else an_instance(pattern)
-        raise BadRequestError(f"a weight is found by a glob or a compiled regular expression, not by {said}")
+        raise BadRequestError(
+            f"a weight is found by a glob or a compiled regular expression, not by {an_instance(pattern)}"
+        )
     # Capitals are meant where they are typed.
     is_exact = pattern != pattern.lower()
-    searched, others = ([*some] if is_exact else [one.lower() for one in some] for some in (names, facts))
+    searched = names if is_exact else [name.lower() for name in names]
+    others = cache(lambda: [one if is_exact else one.lower() for one in facts()])
     found = list(range(len(names)))
-    for word in words_of(pattern):
+    for word in _WORD.findall(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.
-        found = _having(word, searched, found) or (_having(word, others, found) if others else [])
+        found = _having(word, searched, found) or (_having(word, others(), found) if others() else [])
     return found
 
 
 def facts_of(name: str, dtype: str, classes: Mapping[str, str]) -> str:
     """Return the class of the innermost module of a weight and its dtype, which a search takes too."""
-    return f"{next((classes[above] for above in names_above(name) if above in classes), '')} {dtype}"
+    above = next(filter(classes.__contains__, names_above(name)), "") if classes else ""
+    return f"{classes.get(above, '')} {dtype}"
 
 
 def is_expression(text: str) -> bool:
@@ -63,17 +70,12 @@ def is_expression(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == "/"
 
 
-def words_of(pattern: str) -> list[str]:
-    """Return the words of a pattern, split at spaces outside brackets."""
-    return _WORD.findall(pattern)
-
-
 def none_fits(pattern: str, names: Sequence[str]) -> str:
     """Return a message that no name fits, with the part closest to a missing word."""
     if is_expression(pattern):
         return f"no name fits {pattern}"
     parts = dict.fromkeys(part for name in names for part in name.split("."))
-    missing = (word for word in words_of(pattern) if not fitting(word, names))
+    missing = (word for word in _WORD.findall(pattern) if not fitting(word, names))
     return f"no name fits {shown_name(pattern)}" + next(
         filter(None, (closest(one.strip("*"), parts) for one in missing)), ""
     )

@@ -201,8 +201,8 @@ class Asked:
         return bool(self.search or self.filters or self.sort)
 
 
-def searched(text: str, names: Sequence[str], facts: Sequence[str] = ()) -> list[int]:
-    """Return the indices of the matching names; `facts` are a text for each."""
+def searched(text: str, names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple) -> list[int]:
+    """Return the indices of the matching names; `facts` returns a text for each."""
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
     return fitting(text, names, facts)

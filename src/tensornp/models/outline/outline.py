@@ -149,8 +149,9 @@ class Outline:
         if asked.filters:
             chosen = [one for one in chosen if passes(one, asked.filters, found)]
         if asked.search:
-            facts = [self.facts_of(one, found) for one in chosen]
-            chosen = [chosen[i] for i in searched(asked.search, [one.name for one in chosen], facts)]
+            every = chosen
+            names, facts = [one.name for one in every], lambda: [self.facts_of(one, found) for one in every]
+            chosen = [every[i] for i in searched(asked.search, names, facts)]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen

@@ -37,13 +37,6 @@ class Finding(NamedTuple):
     text: str
     what: str = "with findings"
 
-
-class Kind(NamedTuple):
-    """The rank and the words of a finding of several weights, in this order."""
-
-    rank: int
-    what: str
-
     @property
     def is_alarm(self) -> bool:
         return self.rank < ALARM_RANK
@@ -55,18 +48,12 @@ class Kind(NamedTuple):
         return f"{number:,} {self.what}"
 
 
-def kind_of(findings: Sequence[Finding]) -> Kind | None:
-    """Return the kind of the worst finding of a weight, None without one."""
-    worst = min(findings, default=None)
-    return Kind(worst.rank, worst.what) if worst is not None else None
-
-
-def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Kind, list[str]]:
-    """Return the names of weights by their worst kind of finding, the worst first."""
-    kinds: dict[Kind, list[str]] = {}
+def by_kind(found: Iterable[tuple[str, Sequence[Finding]]]) -> dict[Finding, list[str]]:
+    """Return the names of weights by their worst kind of finding, without its text, the worst first."""
+    kinds: dict[Finding, list[str]] = {}
     for name, findings in found:
-        if (kind := kind_of(findings)) is not None:
-            kinds.setdefault(kind, []).append(name)
+        if findings:
+            kinds.setdefault(min(findings)._replace(text=""), []).append(name)
     return dict(sorted(kinds.items()))
 
 

@@ -99,7 +99,7 @@ def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[st
 
 def module_document(view: ModuleView) -> Document:
     """Return the table of a module's weights, which a live tree can replace."""
-    alarms = {name: one.text for name, one in view.alarms.items()}
+    alarms = {name: alarm_text(stats) for name, stats in view.alarms.items()}
     weights = weights_document(view.explorer, alarms, tuple(_findings(view)), class_name=view.class_name)
     if not view.text:
         return weights
@@ -110,7 +110,7 @@ def module_document(view: ModuleView) -> Document:
 
 def _findings(view: ModuleView) -> Iterator[Part]:
     """Yield sentences on non-finite values and on weights not read."""
-    for kind, names in by_kind((name, one.findings) for name, one in view.alarms.items()).items():
+    for kind, names in by_kind(view.findings().items()).items():
         shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
         yield alarm_line(kind.with_scope(len(names)), f": {shown}")
     if partly_read(view):
