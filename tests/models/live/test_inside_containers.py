@@ -1,4 +1,4 @@
-"""What containers hold besides tensors: modules, optimizers and storages are listed, and what cannot be is named."""
+"""What containers hold besides tensors: modules and optimizers are listed, and what cannot be is named."""
 
 from __future__ import annotations
 
@@ -98,8 +98,6 @@ LISTED: dict[str, tuple[Callable[[float], Any], list[str]]] = {
     "module": (linear, ["fc.weight", "fc.bias"]),
     "scripted module": (lambda value: torch.jit.script(linear(value)), ["fc.weight", "fc.bias"]),
     "optimizer": (stepped, ["state.p.step", "state.p.exp_avg", "state.p.exp_avg_sq"]),
-    "storage": (lambda value: torch.full((3,), value).untyped_storage(), [""]),
-    "typed storage": (lambda value: torch.full((3,), value).storage(), [""]),
     "dataclass": (lambda value: Record(linear(value), 3), ["held.fc.weight", "held.fc.bias"]),
     "parameters": (lambda value: nn.ParameterList([torch.full((2,), value)]), ["0"]),
 }

@@ -84,11 +84,6 @@ def nested_sizes(nested: Any) -> list[torch.Tensor]:
     return [getattr(torch.Tensor, name)(nested) for name in names]
 
 
-def untyped(storage: Any) -> Any:
-    """Return the bytes of a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
-    return storage._untyped_storage
-
-
 def quantized_like(
     codes: torch.Tensor, scheme: torch.Tensor, take: Callable[[torch.Tensor, int], torch.Tensor]
 ) -> torch.Tensor:

@@ -29,7 +29,6 @@ from tensornp.core.memory.footprint import (
 )
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Search
-from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.weight import refused
@@ -120,7 +119,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if not is_tensor(obj) and stand_in_of(obj) is not None:
         with modes.outside_modes():
             obj = stood_for(obj)
-    if not (is_tensor(obj) or is_array(obj) or is_storage(obj)):
+    if not (is_tensor(obj) or is_array(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
@@ -210,7 +209,6 @@ class Target:
     def compare(self, other: Any) -> Relation | None:
         if other is self._obj:
             return "same object"
-        other = tensor_of(other) if is_storage(other) else other
         if is_tensor(other):
             try:
                 low = torch_private.storage_address(other)

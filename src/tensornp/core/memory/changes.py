@@ -17,7 +17,7 @@ from tensornp.core.memory.identity import TensorReference
 from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import BITS, is_held, over_storage, tensor_of
+from tensornp.core.tensor.form import BITS, is_held, over_storage
 from tensornp.core.tensor.kinds import parts_of
 
 ALL_BLOCKS = "all blocks"
@@ -81,7 +81,7 @@ def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
     if not raw.numel():
         return []
     if raw.dtype in (torch.quint4x2, torch.quint2x4):
-        return [tensor_of(raw.untyped_storage())]
+        return [torch.empty(0, dtype=torch.uint8, device=raw.device).set_(raw.untyped_storage())]
     bits = over_storage(raw, BITS[raw.element_size()])
     lazy = [torch.tensor([raw.is_conj(), raw.is_neg()], dtype=torch.uint8, device="cpu")]
     return [bits.view(-1) if bits.is_contiguous() else bits, *(lazy if raw.is_conj() or raw.is_neg() else [])]

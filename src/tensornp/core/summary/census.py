@@ -21,7 +21,7 @@ from tensornp.core.memory.footprint import array_over, overlap
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import Bare, is_storage, tensor_of
+from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, expression_of, steps_of
 from tensornp.core.values.stats.record import alarm_text
@@ -129,7 +129,7 @@ def census_of(
         owners[_owner_of(group)] += group.nbytes
     spans = [span for group in groups for span in group.spans]
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
-    num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
+    num_arrays = sum(not is_tensor(obj) for obj in objects.values())
     return Census(
         groups=tuple(shown),
         num_tensors=len(objects) - num_arrays,
@@ -195,7 +195,6 @@ def _facts(found: Found, change_of: Any, budget: StatsBudget) -> dict[str, Any]:
     """Return the cells of an object; the class alone if it cannot be read."""
     obj = found.obj
     try:
-        obj = tensor_of(obj) if is_storage(obj) else obj
         if not is_tensor(obj):
             array = np.ndarray.view(array_over(obj), np.ndarray)
             alarm = alarm_text(budget.nonfinite(obj, None)) if type(obj) is np.ndarray else ""
@@ -260,7 +259,7 @@ def _ordered(group: Group) -> list[Found]:
     def key(found: Found) -> Any:
         obj, nbytes = found.obj, 0
         with suppress(Exception):
-            nbytes = obj.nbytes() if is_storage(obj) else Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
+            nbytes = Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
         # An expanded tensor has more bytes than its storage.
         nbytes = min(nbytes, group.nbytes)
         return _HOLDING_ORDER[found.holding], found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)

@@ -17,7 +17,6 @@ from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts
@@ -81,8 +80,6 @@ def source_of(
     caller: str = "stats",
 ) -> Source:
     """Return the source of `obj`, outside all modes; `is_dense` makes sparse tensors dense in new memory."""
-    if is_storage(obj):
-        obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
     if type(obj) is StoredValues:

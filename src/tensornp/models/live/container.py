@@ -15,7 +15,6 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import GATHERED, gathered_addresses, is_module, is_strided, storage_address
 from tensornp.core.namespace.caller import name_of
 from tensornp.core.tensor.containers import LEAVES, is_container, is_seen, leaves
-from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted
@@ -136,7 +135,7 @@ def has_weights(obj: Any) -> bool:
 
 def _has_weights(leaf: Any) -> bool:
     is_of_torch = id(type(leaf)) not in LEAVES and (is_module(leaf) or _is_optimizer(leaf))
-    return is_of_torch or is_tensor_like(leaf) or is_array(leaf) or is_storage(leaf)
+    return is_of_torch or is_tensor_like(leaf) or is_array(leaf)
 
 
 def why_nothing(obj: Any) -> str:

@@ -15,10 +15,9 @@ import torch
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, leaves
-from tensornp.core.tensor.form import code_of_tensor, is_storage, tensor_of
 from tensornp.core.tensor.paths import PLAIN_CLASSES, is_plain_tuple, is_plain_value, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
 from tensornp.models.formats.contents import Beside
 from tensornp.models.names.quoted import MAX_INSIDE, cut, unique_names
@@ -168,16 +167,7 @@ def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
         return weight_of(name, kind_of(what), what, code)
     if issubclass(type(what), np.ma.MaskedArray):
         return nothing(name, "array", code, _MASKED, "cpu")
-    if is_array(what):
-        return array_weight(name, what, code)
-    if not is_storage(what):
-        return None
-    try:
-        entry = weight_of(name, "tensor", tensor_of(what), code_of_tensor(what, code) if code else "")
-    except Exception:
-        # It is freed, or elsewhere.
-        return None
-    return noted(entry, type(what).__name__)
+    return array_weight(name, what, code) if is_array(what) else None
 
 
 def plain_of(what: Any) -> Any:
