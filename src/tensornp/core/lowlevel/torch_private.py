@@ -11,7 +11,6 @@ import torch
 from torch._C import DisableTorchFunction, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
-from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tensornp.core.lowlevel.quiet import quietly
@@ -67,11 +66,6 @@ def has_dispatch_mode() -> bool:
 def is_in_dispatch_mode_or_transform() -> bool:
     """Return whether this thread has keys that only a dispatch mode, a tracer or a transform adds."""
     return bool(_included_keys().raw_repr() | _USUAL_KEYS != _USUAL_KEYS)
-
-
-def has_tangent(tensor: torch.Tensor) -> bool:
-    level = forward_ad._current_level
-    return level >= 0 and torch._VF._unpack_dual(tensor, level=level)[1] is not None
 
 
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:

@@ -14,7 +14,6 @@ from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
 from tensornp.core.tensor.containers import is_container, is_seen
@@ -36,12 +35,11 @@ MAX_TENSORS = 200
 
 
 class StatsBudget:
-    """Reads statistics until so many bytes or tensors were read; `bounds` are those reached, in words."""
+    """Reads statistics until so many bytes or tensors were read."""
 
     def __init__(self, max_nbytes: int) -> None:
-        self._max_nbytes, self._left, self._num_left = max_nbytes, max_nbytes, MAX_TENSORS
+        self._left, self._num_left = max_nbytes, MAX_TENSORS
         self.num_unread = 0
-        self.bounds: dict[str, None] = {}
 
     def stats(self, obj: Any, info: TensorInfo | None, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the statistics of a tensor, or of an array if `info` is None; None beyond the budget."""
@@ -51,8 +49,6 @@ class StatsBudget:
                 return None
             if nbytes > self._left or not self._num_left:
                 self.num_unread += 1
-                bound = f"{MAX_TENSORS:,} tensors" if not self._num_left else format_nbytes(self._max_nbytes)
-                self.bounds[bound] = None
                 return None
             self._left -= nbytes
             self._num_left -= 1

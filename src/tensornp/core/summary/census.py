@@ -87,7 +87,6 @@ class Census:
     stopped: str
     variables: tuple[Owner, ...] = ()
     num_unread: int = 0
-    bounds: tuple[str, ...] = ()
 
     def abridged(self, max_rows: int) -> Census:
         """Return the table with at most `max_rows` names; the totals stay."""
@@ -141,7 +140,6 @@ def census_of(
         stopped=survey.stopped,
         variables=_variables(survey, groups, shown),
         num_unread=budget.num_unread if max_read_nbytes else 0,
-        bounds=tuple(budget.bounds),
     )
 
 

@@ -51,7 +51,6 @@ class Source:
     shape: tuple[int, ...]
     scope: str = "all elements"
     axis: int | None = None
-    nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
     shard: ShardFacts | None = None
     is_dequantized: bool = False
@@ -101,6 +100,8 @@ def source_of(
             decide(info)
     if is_dense and info.kind is SPARSE:
         return _of_array(to_numpy(obj), axis, in_order)
+    if is_dense and info.kind.gives_several:
+        raise BadRequestError(f"{caller} takes one tensor on each side, not a nested one; pass t.unbind()")
     return _of_tensor(obj, info, axis, in_order)
 
 
@@ -143,16 +144,13 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         # One zero stands for all that are not stored.
         stored.append(stored[0].new_zeros(1).expand(num_zeros))
     parts = [part_of_tensor(one, at, in_order=in_order) for one in stored]
-    # Other parts make another tensor, also if there are none.
-    shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
     # A class may store its values in another order than its own strides say.
     strides = stored[0].stride() if info.stride is not None and all(map(_is_flat, parts)) else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
-        shapes[0] if shapes else info._array_shape,
+        tuple(stored[0].shape) if kind.gives_several and stored else info._array_shape,
         axis=at,
-        nested_shapes=shapes,
         order=order_of(info.shape, strides) if strides is not None else None,
         is_dequantized=info._is_quantized or kind.has_other_meaning,
     )
