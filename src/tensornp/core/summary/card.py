@@ -215,6 +215,15 @@ class Unshown:
 Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
 
 
+def is_long(obj: Any) -> bool:
+    """Return whether `obj` is a container that is shown as weights are."""
+    if is_tensor_like(obj) or is_array(obj) or not (is_container(obj) and is_seen(obj)):
+        return False
+    from tensornp.core.summary import container
+
+    return container.is_long(obj)
+
+
 def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
     """Return the summary of `obj`, or what is left if it fails; None if it has no card."""
     name = type(obj).__name__

@@ -15,7 +15,6 @@ from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.search import history_name
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.paths import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +82,8 @@ def find_surroundings(
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
-    own = [
-        alias.name
-        for alias in found
-        if alias.relation == "same object" and (names_in(alias.name) or {""}) <= namespace.keys()
-    ]
+    # A key that is no plain value has its class in angle brackets, which is no expression.
+    own = [alias.name for alias in found if alias.relation == "same object" and "<" not in alias.name]
     if shown_as in own:
         return shown_as
     typed = [name for name in own if not name.startswith(("_", f"{history_name(namespace)}["))]
