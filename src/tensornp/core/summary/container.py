@@ -15,7 +15,6 @@ import torch
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
-from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import check_array, extents_of
 from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
@@ -197,8 +196,9 @@ def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
     pieces: list[Piece] = []
     unplaced = elsewhere = 0
     for one in found:
-        try:
-            info = inspect(one) if not (is_array(one) or is_of_torch(one)) else None
+        # The row of an object that raises says what is wrong.
+        with suppress(Exception):
+            info = None if is_array(one) else inspect(one)
             away = info._nbytes_elsewhere if info is not None else 0
             extents = () if away else extents_of(one)
             for part in extents:
@@ -207,11 +207,8 @@ def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
                 nbytes = min(math.prod(part.shape) * part.itemsize, high - low)
                 pieces.append(Piece(part.device, low, high, nbytes, 0))
             elsewhere += away
-            if not extents and not is_array(one):
-                unplaced += (info or inspect(one))._held_nbytes
-        except Exception:
-            # Its row says what is wrong.
-            continue
+            if not extents and info is not None:
+                unplaced += info._held_nbytes
     return unplaced + counted_once(pieces)[1], elsewhere
 
 
