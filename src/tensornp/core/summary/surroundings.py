@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
@@ -24,7 +23,6 @@ class Surroundings:
     name: str = ""
     typed: str = ""
     aliases: tuple[Alias, ...] = ()
-    grad_aliases: tuple[Alias, ...] = ()
     stopped: str = ""
     left_out: str = ""
     saved_for: tuple[str, ...] = ()
@@ -57,13 +55,7 @@ def find_surroundings(
     shown_as: str,
 ) -> Surroundings:
     """Search once; `seen` knows former aliases, `shown_as` is the expression that the user typed."""
-    unguarded = Unguarded()
-    grad = None
-    if info.has_grad:
-        with modes.outside_modes():
-            grad = unguarded.grad_of(tensor)
-    objs = [tensor] if grad is None else [tensor, grad]
-    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
+    found, searched = find_aliases(tensor, namespace, max_seconds, seen)
     name = _own_name(found, shown_as, namespace)
     saved = saved_for(tensor, searched.tracked, max_seconds)
     stopped = "" if found.is_complete else stopped_text(found.num_names)
@@ -72,7 +64,6 @@ def find_surroundings(
     return Surroundings(
         name=name,
         aliases=tuple(found),
-        grad_aliases=tuple(alias for found_of_grad in rest for alias in found_of_grad if alias.kind != "grad"),
         stopped="; ".join(filter(None, (stopped, stopped_graph))),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
