@@ -17,7 +17,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
-from tensornp.core.memory.footprint import array_over, overlap
+from tensornp.core.memory.footprint import array_over
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
@@ -171,21 +171,17 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
 def _rows(
     survey: Survey, group: Group, limit: int, facts_of: Callable[[Found], dict[str, Any]]
 ) -> tuple[CensusRow, ...]:
-    ordered, rows = _ordered(group)[:limit], []
-    first = ordered[0]
+    ordered, rows = _ordered(group)[:limit], list[CensusRow]()
+    first, name = ordered[0].obj, survey.name(ordered[0])
     for found in ordered:
-        # A member need not overlap the first one.
-        others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
-        beside = first if first in others or not others else others[0]
         relation = ""
-        if found is not first:
+        if rows:
             try:
-                relation = Target(beside.obj).compare(found.obj) or "same storage"
+                relation = f"{name}: {Target(first).compare(found.obj) or 'same storage'}"
             except Exception:
-                relation = "may overlap"
-            relation = f"{survey.name(beside)}: {relation}"
-        name, holding = survey.name(found), found.holding
-        rows.append(CensusRow(name, found.kind, shared_with=relation, holding=holding, **facts_of(found)))
+                relation = f"{name}: may overlap"
+        cells = facts_of(found)
+        rows.append(CensusRow(survey.name(found), found.kind, shared_with=relation, holding=found.holding, **cells))
     return tuple(rows)
 
 
