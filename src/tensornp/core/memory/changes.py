@@ -221,12 +221,8 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
             facts.append("its storage was freed")
         elif old.data_state != new.data_state:
             facts.append(f"{old.data_state} to {new.data_state}")
-        elif old.storage and new.storage and before.reference.storages != after.reference.storages:
-            facts.append("another storage now")
-        elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
-            facts.append("its storage was resized")
-        elif (old.storage and old.storage.address) != (new.storage and new.storage.address):
-            facts.append("its elements lie elsewhere now, in the same storage")
+        elif old.storage and new.storage and old.storage.address != new.storage.address:
+            facts.append("its elements lie elsewhere now")
         if old.shape == new.shape and old.stride != new.stride:
             facts.append(f"strides {old.stride} to {new.stride}")
         if old.requires_grad != new.requires_grad:

@@ -176,8 +176,7 @@ def _compared(a: Any, b: Any) -> Comparison:
 
 
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:
-    shape = source.shape if math.prod(source.shape) == tally.count else (tally.count,)
-    index, values = _index_of(tally.first, shape, source), tally.first_values
+    index, largest = (None if at is None else source.index(at) for at in (tally.first, tally.largest_at))
     is_one_dtype = dtypes[0] == dtypes[1]
     max_abs = relative = cosine = norm = change = None
     if tally.finite:
@@ -191,17 +190,11 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
-        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
+        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, tally.first_values,
         retyped=() if is_one_dtype else ("tensor",), scope=source.scope if source.scope != ALL else other.scope,
         _norm=norm, _norm_of_difference=change,
-        _largest_difference=_index_of(tally.largest_at, shape, source),
+        _largest_difference=largest,
     )  # fmt: skip
-
-
-def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
-    if at is None:
-        return None
-    return source.index(at) if shape == source.shape else (at,)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:
