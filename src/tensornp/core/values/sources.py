@@ -32,7 +32,7 @@ from tensornp.core.values.blocks import (
     part_of_tensor,
 )
 from tensornp.core.values.stored import StoredValues
-from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError, UnsupportedTensorError
+from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
 MAX_NUMEL = 2**38
 """Elements that are read one by one at most; only expanded tensors have more."""
@@ -98,7 +98,9 @@ def source_of(
         info = inspect(obj)
         if info.kind is not LOCAL:
             decide(info)
-    if is_dense and info.kind is SPARSE:
+    if info.kind.is_masked and (in_order or axis is not None):
+        raise BadRequestError(info.kind.refusal)
+    if info.kind.is_masked or (is_dense and info.kind is SPARSE):
         return _of_array(to_numpy(obj), axis, in_order)
     if is_dense and info.kind.gives_several:
         raise BadRequestError(f"{caller} takes one tensor on each side, not a nested one; pass t.unbind()")
@@ -107,7 +109,10 @@ def source_of(
 
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     if issubclass(type(array), np.ma.MaskedArray):
-        raise UnsupportedArrayError("a masked array hides elements; pass a.compressed(), or a.data for all")
+        if in_order or axis is not None:
+            raise BadRequestError("a masked array hides elements; pass a.compressed(), or a.data for all")
+        shown = array.compressed()
+        return replace(_of_array(shown, None, in_order), scope=f"{shown.size:,} of {array.size:,} shown")
     plain_array = np.ndarray.view(array, np.ndarray)
     dtype = plain_array.dtype
     # Dtypes of ml_dtypes are of kind V, with a type of their own.
@@ -128,8 +133,6 @@ def _is_flat(part: Part) -> bool:
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
     kind = info.kind
-    if kind.is_masked:
-        raise UnsupportedTensorError(kind.refusal)
     if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
     if kind is PENDING:
@@ -172,7 +175,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested."""
     is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info.kind.is_masked or info._is_pending:
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
         return 0
     if info.inner is not None:
         return nbytes_unasked(info.inner)
