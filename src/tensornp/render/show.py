@@ -14,9 +14,10 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import holds_states, is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.summary.card import TensorSummary, Unshown, summary_of
+from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
+from tensornp.core.summary.view import Unshown, is_long, summary_of
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
@@ -30,8 +31,6 @@ _SUMMARIES = {
     "WeightEntry": "tensornp.models.module_view:summarize_entry",
 }
 """Records that are summarized first, with the display options."""
-MAX_LISTED = 16
-"""Tensors of a container up to which each has a row."""
 _WITH_OPTIONS = (":array_document", ":entry_document")
 
 
@@ -48,16 +47,14 @@ def shown_of(
     """
     name = type(obj).__name__
     if renderer_of(obj) is None:
-        holds_weights = is_module(obj) or holds_states(obj)
-        summary = None if holds_weights else summary_of(obj, options, look)
-        if not holds_weights and not _is_long(summary):
-            return summary
+        if not (is_module(obj) or holds_states(obj) or is_long(obj)):
+            return summary_of(obj, options, look)
         from tensornp.models.module_view import module_view
 
         return first_that_works(
             f"the weights of a {name}",
             lambda: module_view(obj, options, expression, names),
-            lambda reason: summary or Unshown(name, reason),
+            lambda reason: summary_of(obj, options, look) or Unshown(name, reason),
         )
     path = _SUMMARIES.get(name)
     if path is None:
@@ -65,14 +62,6 @@ def shown_of(
     return first_that_works(
         f"the card of a {name}", lambda: _named(path)(obj, options), lambda reason: Unshown(name, reason)
     )
-
-
-def _is_long(summary: Any) -> bool:
-    """Return whether a container has so many tensors, and little else, that it is shown as weights are."""
-    if type(summary).__name__ != "ContainerSummary" or summary.num_arrays or not summary.is_complete:
-        return False
-    num_leaves = len(summary.rows) + summary.num_left_out
-    return bool(MAX_LISTED < summary.num_tensors > num_leaves / 2)
 
 
 def summary_text(summary: Any, max_height: int = 0) -> str:

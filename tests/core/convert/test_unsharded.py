@@ -42,7 +42,6 @@ CONVERSIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "writeable": lambda t: tnp.to_numpy(t, writeable=True),
     "read-only": lambda t: tnp.to_numpy(t, writeable=False),
     "in a container": lambda t: tnp.to_numpy({"a": [t]})["a"][0],
-    "storage": lambda t: tnp.to_numpy(t.untyped_storage()),
     "weight": lambda t: tnp.weights({"w": t})["w"].to_numpy(),
     "a part of a weight": lambda t: tnp.weights({"w": t})["w"].to_numpy(...),
     "widget": lambda t: tnp.TensorWidget(t).array,

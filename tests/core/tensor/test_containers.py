@@ -69,25 +69,6 @@ def test_a_mapping_that_is_no_dict_becomes_one():
         assert tnp.to_numpy(mapping)["x"].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_storage_is_an_array_of_what_it_holds(dtype):
-    """Untyped: its bytes, shared; typed: its elements."""
-    t = torch.ones(3, dtype=dtype)
-    raw = tnp.to_numpy(t.untyped_storage())
-    assert (raw.dtype, raw.nbytes) == (np.uint8, t.untyped_storage().nbytes())
-    t[0] = 0
-    assert raw[: t.itemsize].tolist() == [0] * t.itemsize
-    assert tnp.to_numpy(torch.TypedStorage(3, dtype=dtype)).shape == (3,)
-    assert tnp.plan(t.untyped_storage()).shares_memory
-
-
-def test_a_freed_storage_is_an_empty_array():
-    """It holds no byte, and says so."""
-    t = torch.ones(3)
-    t.untyped_storage().resize_(0)
-    assert tnp.to_numpy([t.untyped_storage()])[0].shape == (0,)
-
-
 T = torch.ones(2)
 CONTAINERS = {
     "dict": {"a": T, "b": [T]},

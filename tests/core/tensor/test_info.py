@@ -55,24 +55,6 @@ def test_process_shared_memory_is_told():
     assert tnp.inspect(t.share_memory_()).is_shared
 
 
-@pytest.mark.parametrize(
-    ("t", "overlaps"),
-    [
-        (torch.zeros(3, 4), False),
-        (torch.zeros(3, 4).T, False),
-        (torch.zeros(10)[::3], False),
-        (torch.zeros(1).expand(1), False),
-        (torch.zeros(1).expand(5), True),
-        (torch.zeros(10).unfold(0, 3, 1), True),
-        (torch.zeros(10).unfold(0, 3, 3), False),
-        (torch.zeros(0).expand(3, 0), False),
-    ],
-)
-def test_overlap_of_a_tensor_with_itself(t, overlaps):
-    """Expanded and sliding windows overlap; ordinary strides do not."""
-    assert tnp.inspect(t)._may_overlap_itself is overlaps
-
-
 def test_what_is_no_tensor_is_refused():
     """One sentence, with the type, and the name of the function that was called."""
     for function in (tnp.inspect, tnp.plan, tnp.TensorWidget):

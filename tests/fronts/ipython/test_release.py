@@ -32,7 +32,7 @@ def test_looking_at_all_changes_nothing(shell, line):
         torch.eye(2, dtype=torch.complex64).conj(),
         torch._lazy_clone(w),
     ]
-    shell.namespace.update(w=w, odd=odd, a=np.ones(3), storage=odd[1].untyped_storage())
+    shell.namespace.update(w=w, odd=odd, a=np.ones(3))
     with unchanged(w, *odd):
         shell.run(line)
 

@@ -84,8 +84,6 @@ def warning_texts(
     info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, shares: bool, frozen: bool
 ) -> tuple[str, ...]:
     warnings = []
-    if info._has_tangent:
-        warnings.append("the tangent of forward-mode differentiation is not part of the array")
     if as_bits:
         warnings.append(
             f"NumPy sums and averages this array in {facts.name} itself; reduce a.astype(np.{facts.widened}) instead"
@@ -97,8 +95,8 @@ def warning_texts(
     if shares and not frozen:
         if info.requires_grad and not info._saved_for:
             warnings.append("autograd does not see a NumPy write, so gradients may be silently wrong")
-        if info._may_overlap_itself:
-            warnings.append("several indices may address one element, so a NumPy write may change more than one")
+        if info._is_expanded:
+            warnings.append("several indices address one element, so a NumPy write may change more than one")
         if info.is_inference:
             warnings.append("torch forbids writes to this inference tensor outside of inference mode; NumPy does not")
     return tuple(warnings)

@@ -20,7 +20,7 @@ from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Kind, is_storage, tensor_of
+from tensornp.core.tensor.form import Kind
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
 from tensornp.core.tensor.kinds import STRIDED, form_of
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
@@ -51,7 +51,7 @@ def to_numpy(
     ----------
     obj : torch.Tensor, an object that stands for one, WeightEntry, or a container of tensors, nested
         Containers: dict and other mappings, list, tuple, namedtuple, deque, dataclass, TensorDict, PackedSequence.
-        Other objects inside them stay. A storage counts as a tensor of its bytes.
+        Other objects inside them stay.
     copy : bool, optional
         As in `numpy.asarray`: None shares memory if possible, True copies, False never copies. Parameters that FSDP
         has gathered are copied unless it is False, because FSDP could not reshard shared memory.
@@ -109,23 +109,18 @@ def to_numpy(
         array = _convert_plain(leaf, copy, writeable) if dtype is None and shard is None else None
         if array is not None:
             return array
-        leaf = tensor_of(leaf) if is_storage(leaf) else leaf
         arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
         stand_in = stand_in_of(leaf)
         # The plan is carried out on the very tensor that it was made for.
         info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
         return _execute(plan_from(info, budget, **arguments), values)
 
-    if not (_is_leaf(obj) or is_container(obj)):
+    if not (is_tensor_like(obj) or is_container(obj)):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
             f"not {refused(obj, of_model='pass its state_dict()', of_array=_IS_ARRAY)}"
         )
-    return map_leaves(convert, obj, _is_leaf)
-
-
-def _is_leaf(obj: Any) -> bool:
-    return is_tensor_like(obj) or is_storage(obj)
+    return map_leaves(convert, obj, is_tensor_like)
 
 
 def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np.ndarray[Any, Any] | None:
@@ -170,8 +165,6 @@ def plan(
     array is requested, its ``warnings`` tell whether the graph behind `tensor` has saved it for backward; `%tonumpy`
     also searches graphs that lead from it to other tensors.
     """
-    if is_storage(tensor):
-        tensor = tensor_of(tensor)
     check_tensor(tensor, "plan")
     arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
     return plan_from(_inspected(tensor, **arguments), Budget(max_nbytes), **arguments)

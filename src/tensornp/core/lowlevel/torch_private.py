@@ -11,7 +11,6 @@ import torch
 from torch._C import DisableTorchFunction, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
-from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tensornp.core.lowlevel.quiet import quietly
@@ -69,11 +68,6 @@ def is_in_dispatch_mode_or_transform() -> bool:
     return bool(_included_keys().raw_repr() | _USUAL_KEYS != _USUAL_KEYS)
 
 
-def has_tangent(tensor: torch.Tensor) -> bool:
-    level = forward_ad._current_level
-    return level >= 0 and torch._VF._unpack_dual(tensor, level=level)[1] is not None
-
-
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return indices and values of a COO tensor without coalescing it."""
     return torch.Tensor._indices(sparse), quietly(torch.Tensor._values, sparse)
@@ -82,11 +76,6 @@ def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
 def nested_sizes(nested: Any) -> list[torch.Tensor]:
     names = ("_nested_tensor_size", "_nested_tensor_strides", "_nested_tensor_storage_offsets")
     return [getattr(torch.Tensor, name)(nested) for name in names]
-
-
-def untyped(storage: Any) -> Any:
-    """Return the bytes of a typed storage; `TypedStorage.untyped` warns that it is deprecated."""
-    return storage._untyped_storage
 
 
 def quantized_like(

@@ -13,7 +13,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -29,7 +29,6 @@ from tensornp.core.memory.footprint import (
 )
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Search
-from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.paths import Kind, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.weight import refused
@@ -120,7 +119,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     if not is_tensor(obj) and stand_in_of(obj) is not None:
         with modes.outside_modes():
             obj = stood_for(obj)
-    if not (is_tensor(obj) or is_array(obj) or is_storage(obj)):
+    if not (is_tensor(obj) or is_array(obj)):
         raise NotATensorError(f"aliases takes a tensor or an array, not {refused(obj)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
@@ -128,8 +127,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
     if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
         raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
-    (found,), _ = find_aliases([obj], namespace, max_seconds)
-    return found
+    return find_aliases(obj, namespace, max_seconds)[0]
 
 
 class SeenAliases:
@@ -162,42 +160,33 @@ class SeenAliases:
 
 @modes.outside_modes
 def find_aliases(
-    objs: list[Any],
-    namespace: Mapping[str, Any],
-    max_seconds: float,
-    seen: SeenAliases | None = None,
-    unguarded: Unguarded | None = None,
-) -> tuple[list[Aliases], Search]:
-    """Return the aliases of each of `objs`, and the search; `seen` has former aliases of the first one."""
-    found: list[list[tuple[Path, Kind, Relation, type]]] = [[] for _ in objs]
+    obj: Any, namespace: Mapping[str, Any], max_seconds: float, seen: SeenAliases | None = None
+) -> tuple[Aliases, Search]:
+    """Return the aliases of a tensor or an array, and the search; `seen` has former aliases."""
+    hits: list[tuple[Relation, Path, Kind, type]] = []
     keys: dict[int, Path] = {}
+    target = Target(obj)
 
     def visit(other: Any, kind: Kind, path: Path) -> None:
         if kind == "parameter":
             keys.setdefault(id(other), path)
-        for number, target in enumerate(targets):
-            own = seen if number == 0 else None
-            try:
-                relation = target.compare(other)
-                if relation is None and own is not None and other in own:
-                    relation = "stale"
-                elif own is not None and relation not in (None, "same object"):
-                    own.note(other)
-            except Exception:
-                # An unreadable object has no known address.
-                continue
-            if relation is not None:
-                found[number].append((path, kind, relation, type(other)))
+        try:
+            relation = target.compare(other)
+            if relation is None and seen is not None and other in seen:
+                relation = "stale"
+            elif seen is not None and relation not in (None, "same object"):
+                seen.note(other)
+        except Exception:
+            # An unreadable object has no known address.
+            return
+        if relation is not None:
+            hits.append((relation, path, kind, type(other)))
 
-    targets = [Target(obj) for obj in objs]
-    searched = Search(namespace, max_seconds, visit, unguarded=unguarded)
-    listed = []
-    for hits in found:
-        hits.sort(key=lambda hit: RELATIONS.index(hit[2]))
-        made = [Alias(expression_of(path, keys), kind, relation, cls.__name__) for path, kind, relation, cls in hits]
-        left_out = NOT_LOOKED_AT if searched.left_out else ""
-        listed.append(Aliases(made, searched.num_names, searched.is_complete, left_out))
-    return listed, searched
+    searched = Search(namespace, max_seconds, visit)
+    hits.sort(key=lambda hit: RELATIONS.index(hit[0]))
+    found = [Alias(expression_of(path, keys), kind, relation, cls.__name__) for relation, path, kind, cls in hits]
+    left_out = NOT_LOOKED_AT if searched.left_out else ""
+    return Aliases(found, searched.num_names, searched.is_complete, left_out), searched
 
 
 class Target:
@@ -210,7 +199,6 @@ class Target:
     def compare(self, other: Any) -> Relation | None:
         if other is self._obj:
             return "same object"
-        other = tensor_of(other) if is_storage(other) else other
         if is_tensor(other):
             try:
                 low = torch_private.storage_address(other)

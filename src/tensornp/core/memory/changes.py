@@ -17,7 +17,7 @@ from tensornp.core.memory.identity import TensorReference
 from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import BITS, is_held, over_storage, tensor_of
+from tensornp.core.tensor.form import BITS, is_held, over_storage
 from tensornp.core.tensor.kinds import parts_of
 
 ALL_BLOCKS = "all blocks"
@@ -81,7 +81,7 @@ def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
     if not raw.numel():
         return []
     if raw.dtype in (torch.quint4x2, torch.quint2x4):
-        return [tensor_of(raw.untyped_storage())]
+        return [torch.empty(0, dtype=torch.uint8, device=raw.device).set_(raw.untyped_storage())]
     bits = over_storage(raw, BITS[raw.element_size()])
     lazy = [torch.tensor([raw.is_conj(), raw.is_neg()], dtype=torch.uint8, device="cpu")]
     return [bits.view(-1) if bits.is_contiguous() else bits, *(lazy if raw.is_conj() or raw.is_neg() else [])]
@@ -221,12 +221,8 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
             facts.append("its storage was freed")
         elif old.data_state != new.data_state:
             facts.append(f"{old.data_state} to {new.data_state}")
-        elif old.storage and new.storage and before.reference.storages != after.reference.storages:
-            facts.append("another storage now")
-        elif old.storage and new.storage and old.storage.nbytes != new.storage.nbytes:
-            facts.append("its storage was resized")
-        elif (old.storage and old.storage.address) != (new.storage and new.storage.address):
-            facts.append("its elements lie elsewhere now, in the same storage")
+        elif old.storage and new.storage and old.storage.address != new.storage.address:
+            facts.append("its elements lie elsewhere now")
         if old.shape == new.shape and old.stride != new.stride:
             facts.append(f"strides {old.stride} to {new.stride}")
         if old.requires_grad != new.requires_grad:

@@ -49,10 +49,15 @@ class Extent:
         return self.address + backwards, self.address + sum(steps) - backwards + self.itemsize
 
     @property
+    def steps(self) -> list[tuple[int, int]]:
+        """The step and the number of elements along each dimension with several, by ascending step."""
+        return sorted((abs(s), n) for n, s in zip(self.shape, self.strides, strict=True) if n > 1 and s)
+
+    @property
     def has_no_gaps(self) -> bool:
         """Whether the elements follow each other in some order of the dimensions."""
         end = self.itemsize
-        for step, size in sorted((abs(s), n) for n, s in zip(self.shape, self.strides, strict=True) if n > 1 and s):
+        for step, size in self.steps:
             if step > end:
                 return False
             end += step * (size - 1)
@@ -71,6 +76,8 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
     ):
         return "same elements" if a.meaning == b.meaning else "reinterpreted"
     # Spans without gaps are the ordinary case, and need no search.
+    if (a_low, a.itemsize, a.steps) == (b_low, b.itemsize, b.steps):
+        return "reinterpreted"
     if a.has_no_gaps and b.has_no_gaps:
         return "reinterpreted" if (a_low, a_high) == (b_low, b_high) else "overlapping"
     try:

@@ -12,7 +12,7 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_array, is_tensor, own_attributes
 from tensornp.core.memory.extents import Extent, Span
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import PACKED_BITS, is_held, is_storage, tensor_of
+from tensornp.core.tensor.form import PACKED_BITS, is_held
 from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NoDataError, NotReadError
@@ -25,7 +25,6 @@ storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untype
 
 def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
     """Return the places of the elements, and the addresses of the storages or the buffer around them."""
-    obj = tensor_of(obj) if is_storage(obj) else obj
     if not is_tensor(obj):
         try:
             array = array_over(obj)

@@ -19,7 +19,6 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.memory.footprint import bases_of, storage_of
-from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.kinds import parts_of
 
 _requires_grad: Any = torch.Tensor.requires_grad
@@ -74,14 +73,13 @@ class TensorReference:
 
 
 class MemoryReference:
-    """Tells whether the memory of a tensor, a storage or an array was freed, and does not keep it."""
+    """Tells whether the memory of a tensor or an array was freed, and does not keep it."""
 
     __slots__ = ("_owner", "_storages")
 
     @modes.outside_modes
     def __init__(self, obj: Any) -> None:
         *inner, last = obj, *bases_of(obj)
-        last = tensor_of(last) if is_storage(last) else last
         storages = _storages_of(last) if is_tensor(last) else []
         self._storages = [StorageWeakRef(storage) for storage in storages]
         self._owner: Any = None

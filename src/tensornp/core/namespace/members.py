@@ -16,7 +16,6 @@ import torch
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import descriptors_of, own_attributes
 from tensornp.core.tensor.containers import BUILT_IN, Container, items_of, kept_in
-from tensornp.core.tensor.form import STORAGES
 from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
 
 _AT_ONCE = 16
@@ -42,7 +41,7 @@ IS_TENSOR, IS_ARRAY = cast(Visitor, "tensor"), cast(Visitor, "array")
 def visitor_for(cls: type) -> Visitor | None:
     if cls in _ATOMS:
         return None
-    if issubclass(cls, torch.Tensor) or cls in STORAGES:
+    if issubclass(cls, torch.Tensor):
         return IS_TENSOR
     if issubclass(cls, np.ndarray) or cls in _BUFFERS:
         return IS_ARRAY

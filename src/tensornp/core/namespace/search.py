@@ -47,11 +47,10 @@ class Search:
         visit: Visit,
         *,
         besides: Iterable[object] = (),
-        unguarded: Unguarded | None = None,
     ) -> None:
         self.num_names = 0
         self.tracked: list[torch.Tensor] = []
-        self._unguarded = unguarded or Unguarded()
+        self._unguarded = Unguarded()
         self._visit = visit
         self._seen: set[int] = set()
         self._skipped = False

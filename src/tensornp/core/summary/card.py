@@ -1,10 +1,10 @@
-"""Gather the content of a card, once for all renderers, and choose the summary of an object."""
+"""Gather the content of a tensor's card, once for all renderers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,15 +12,12 @@ from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
-from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.text import format_nbytes
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
-from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
+from tensornp.core.tensor.stand_ins import stood_for
 from tensornp.core.values.shown.preview import MAX_ELEMENTS, Preview, first_values, preview
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
@@ -28,7 +25,7 @@ from tensornp.core.values.stats.record import HistogramChoice, TensorStats
 from tensornp.errors import TensornpError, TooLargeError
 
 if TYPE_CHECKING:
-    from tensornp.core.summary.container import ArraySummary, ContainerSummary
+    pass
 
 
 MAX_TENSORS = 200
@@ -36,12 +33,11 @@ MAX_TENSORS = 200
 
 
 class StatsBudget:
-    """Reads statistics until so many bytes or tensors were read; `bounds` are those reached, in words."""
+    """Reads statistics until so many bytes or tensors were read."""
 
     def __init__(self, max_nbytes: int) -> None:
-        self._max_nbytes, self._left, self._num_left = max_nbytes, max_nbytes, MAX_TENSORS
+        self._left, self._num_left = max_nbytes, MAX_TENSORS
         self.num_unread = 0
-        self.bounds: dict[str, None] = {}
 
     def stats(self, obj: Any, info: TensorInfo | None, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the statistics of a tensor, or of an array if `info` is None; None beyond the budget."""
@@ -51,8 +47,6 @@ class StatsBudget:
                 return None
             if nbytes > self._left or not self._num_left:
                 self.num_unread += 1
-                bound = f"{MAX_TENSORS:,} tensors" if not self._num_left else format_nbytes(self._max_nbytes)
-                self.bounds[bound] = None
                 return None
             self._left -= nbytes
             self._num_left -= 1
@@ -208,42 +202,3 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
     if mode == "view" and plan.nbytes_copied:
         return f"a live view is impossible ({plan.reason})"
     return plan
-
-
-@dataclass(frozen=True, slots=True)
-class Unshown:
-    type_name: str
-    reason: str
-
-
-Summary: TypeAlias = "TensorSummary | ArraySummary | ContainerSummary | Unshown"
-
-
-def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Summary | None:
-    """Return the summary of `obj`, or what is left if it fails; None if it has no card."""
-    name = type(obj).__name__
-
-    def summary() -> Summary | None:
-        if is_tensor_like(obj):
-            return summarize(obj, options, look)
-        # Most kernels show a tensor first; its card should not import the others.
-        if is_array(obj):
-            from tensornp.core.summary.container import summarize_array
-
-            return summarize_array(obj, options)
-        if is_container(obj) and is_seen(obj):
-            from tensornp.core.summary.container import summarize_container
-
-            return summarize_container(obj, options)
-        return None
-
-    return first_that_works(
-        f"the card of a {name}",
-        summary,
-        lambda reason: (
-            TensorSummary(name, options.mode, inspect(obj), None, reason, None)
-            if is_tensor_like(obj)
-            else Unshown(name, reason)
-        ),
-        lambda reason: Unshown(name, reason),
-    )

@@ -17,11 +17,11 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
-from tensornp.core.memory.footprint import array_over, overlap
+from tensornp.core.memory.footprint import array_over
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.form import Bare, is_storage, tensor_of
+from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, expression_of, steps_of
 from tensornp.core.values.stats.record import alarm_text
@@ -87,7 +87,6 @@ class Census:
     stopped: str
     variables: tuple[Owner, ...] = ()
     num_unread: int = 0
-    bounds: tuple[str, ...] = ()
 
     def abridged(self, max_rows: int) -> Census:
         """Return the table with at most `max_rows` names; the totals stay."""
@@ -129,7 +128,7 @@ def census_of(
         owners[_owner_of(group)] += group.nbytes
     spans = [span for group in groups for span in group.spans]
     objects = {id(found.obj): found.obj for group in groups for found in group.found}
-    num_arrays = sum(not (is_tensor(obj) or is_storage(obj)) for obj in objects.values())
+    num_arrays = sum(not is_tensor(obj) for obj in objects.values())
     return Census(
         groups=tuple(shown),
         num_tensors=len(objects) - num_arrays,
@@ -141,7 +140,6 @@ def census_of(
         stopped=survey.stopped,
         variables=_variables(survey, groups, shown),
         num_unread=budget.num_unread if max_read_nbytes else 0,
-        bounds=tuple(budget.bounds),
     )
 
 
@@ -173,21 +171,17 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
 def _rows(
     survey: Survey, group: Group, limit: int, facts_of: Callable[[Found], dict[str, Any]]
 ) -> tuple[CensusRow, ...]:
-    ordered, rows = _ordered(group)[:limit], []
-    first = ordered[0]
+    ordered, rows = _ordered(group)[:limit], list[CensusRow]()
+    first, name = ordered[0].obj, survey.name(ordered[0])
     for found in ordered:
-        # A member need not overlap the first one.
-        others = [one for one in ordered if one is not found and overlap(one.spans, found.spans)]
-        beside = first if first in others or not others else others[0]
         relation = ""
-        if found is not first:
+        if rows:
             try:
-                relation = Target(beside.obj).compare(found.obj) or "same storage"
+                relation = f"{name}: {Target(first).compare(found.obj) or 'same storage'}"
             except Exception:
-                relation = "may overlap"
-            relation = f"{survey.name(beside)}: {relation}"
-        name, holding = survey.name(found), found.holding
-        rows.append(CensusRow(name, found.kind, shared_with=relation, holding=holding, **facts_of(found)))
+                relation = f"{name}: may overlap"
+        cells = facts_of(found)
+        rows.append(CensusRow(survey.name(found), found.kind, shared_with=relation, holding=found.holding, **cells))
     return tuple(rows)
 
 
@@ -195,7 +189,6 @@ def _facts(found: Found, change_of: Any, budget: StatsBudget) -> dict[str, Any]:
     """Return the cells of an object; the class alone if it cannot be read."""
     obj = found.obj
     try:
-        obj = tensor_of(obj) if is_storage(obj) else obj
         if not is_tensor(obj):
             array = np.ndarray.view(array_over(obj), np.ndarray)
             alarm = alarm_text(budget.nonfinite(obj, None)) if type(obj) is np.ndarray else ""
@@ -260,7 +253,7 @@ def _ordered(group: Group) -> list[Found]:
     def key(found: Found) -> Any:
         obj, nbytes = found.obj, 0
         with suppress(Exception):
-            nbytes = obj.nbytes() if is_storage(obj) else Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
+            nbytes = Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
         # An expanded tensor has more bytes than its storage.
         nbytes = min(nbytes, group.nbytes)
         return _HOLDING_ORDER[found.holding], found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
-from tensornp.core.lowlevel.torch_private import address_of, is_of_torch, is_strided
 from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import check_array, extents_of
 from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
@@ -24,7 +23,6 @@ from tensornp.core.tensor.containers import BUILT_IN, leaves
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
-from tensornp.core.tensor.strides import num_reached
 from tensornp.core.values.shown.preview import MAX_ELEMENTS, printing, texts_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
@@ -81,6 +79,8 @@ def _printed(array: np.ndarray, options: DisplayOptions, number: int | None) -> 
 
 MAX_LEAVES = 20_000
 """Leaves of a container that are counted at most."""
+MAX_LISTED = 16
+"""Tensors of a container up to which each has a row."""
 FIRST_VALUES = 3
 _NUMBERS = {int, float, complex, bool}
 _WORDS_OF_TORCH = (torch.dtype, torch.device, torch.layout, torch.memory_format)
@@ -115,14 +115,7 @@ class ContainerSummary:
 @modes.outside_modes
 def summarize_container(container: Any, options: DisplayOptions) -> ContainerSummary:
     """Return the summary of a container: its first and last leaves, and totals over all of them."""
-    found: list[Leaf] = []
-    is_complete = False
-    # A container that another thread changes is shown as far as it was read.
-    with suppress(Exception):
-        found.extend(islice(leaves(container, is_leaf=_are_numbers), MAX_LEAVES + 1))
-        is_complete = len(found) <= MAX_LEAVES
-    # An empty container is a leaf of itself.
-    found = [one for one in found[:MAX_LEAVES] if one[0] is not None or one[1] is not container]
+    found, is_complete = _leaves_of(container)
     num_last = options.max_rows // 4 if len(found) > options.max_rows else 0
     first = found[: options.max_rows - num_last]
     shown = first + found[len(found) - num_last :]
@@ -156,6 +149,27 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     )
 
 
+def is_long(container: Any) -> bool:
+    """Return whether a container has so many tensors, and little else, that it is shown as weights are."""
+    found, is_complete = _leaves_of(container)
+    # A stand-in may compute its tensor, and would be asked.
+    num_tensors = sum(is_tensor(leaf) for _, leaf in found)
+    is_other = any(is_array(leaf) or stand_in_of(leaf) is not None for _, leaf in found)
+    return is_complete and not is_other and MAX_LISTED < num_tensors > len(found) / 2
+
+
+def _leaves_of(container: Any) -> tuple[list[Leaf], bool]:
+    """Return the leaves up to a number, and whether these are all."""
+    found: list[Leaf] = []
+    is_complete = False
+    # A container that another thread changes is shown as far as it was read.
+    with suppress(Exception):
+        found.extend(islice(leaves(container, is_leaf=_are_numbers), MAX_LEAVES + 1))
+        is_complete = len(found) <= MAX_LEAVES
+    # An empty container is a leaf of itself.
+    return [one for one in found[:MAX_LEAVES] if one[0] is not None or one[1] is not container], is_complete
+
+
 def _are_numbers(obj: Any) -> bool:
     """Return whether `obj` is a list or tuple of several plain numbers, which one row shows."""
     return type(obj) in (list, tuple) and len(obj) > 1 and _NUMBERS.issuperset(map(type, obj))
@@ -182,20 +196,9 @@ def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
     pieces: list[Piece] = []
     unplaced = elsewhere = 0
     for one in found:
-        try:
-            address = address_of(one) if is_strided(one) else 0
-        except NotImplementedError:
-            # A tensor inside of a function transform has none.
-            address = 0
-        if address:
-            # Most tensors: a container of 20,000 takes half the time.
-            nbytes = one.numel() * one.element_size()
-            reach = nbytes if one.is_contiguous() else num_reached(one.shape, one.stride()) * one.element_size()
-            place = "cpu" if one.is_cpu else str(one.device)
-            pieces.append(Piece(place, address, address + reach, min(nbytes, reach), 0))
-            continue
-        try:
-            info = inspect(one) if not (is_array(one) or is_of_torch(one)) else None
+        # The row of an object that raises says what is wrong.
+        with suppress(Exception):
+            info = None if is_array(one) else inspect(one)
             away = info._nbytes_elsewhere if info is not None else 0
             extents = () if away else extents_of(one)
             for part in extents:
@@ -204,11 +207,8 @@ def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
                 nbytes = min(math.prod(part.shape) * part.itemsize, high - low)
                 pieces.append(Piece(part.device, low, high, nbytes, 0))
             elsewhere += away
-            if not extents and not is_array(one):
-                unplaced += (info or inspect(one))._held_nbytes
-        except Exception:
-            # Its row says what is wrong.
-            continue
+            if not extents and info is not None:
+                unplaced += info._held_nbytes
     return unplaced + counted_once(pieces)[1], elsewhere
 
 

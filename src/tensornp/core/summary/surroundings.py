@@ -8,14 +8,12 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.search import history_name
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.paths import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,6 @@ class Surroundings:
     name: str = ""
     typed: str = ""
     aliases: tuple[Alias, ...] = ()
-    grad_aliases: tuple[Alias, ...] = ()
     stopped: str = ""
     left_out: str = ""
     saved_for: tuple[str, ...] = ()
@@ -58,13 +55,7 @@ def find_surroundings(
     shown_as: str,
 ) -> Surroundings:
     """Search once; `seen` knows former aliases, `shown_as` is the expression that the user typed."""
-    unguarded = Unguarded()
-    grad = None
-    if info.has_grad:
-        with modes.outside_modes():
-            grad = unguarded.grad_of(tensor)
-    objs = [tensor] if grad is None else [tensor, grad]
-    (found, *rest), searched = find_aliases(objs, namespace, max_seconds, seen, unguarded)
+    found, searched = find_aliases(tensor, namespace, max_seconds, seen)
     name = _own_name(found, shown_as, namespace)
     saved = saved_for(tensor, searched.tracked, max_seconds)
     stopped = "" if found.is_complete else stopped_text(found.num_names)
@@ -73,7 +64,6 @@ def find_surroundings(
     return Surroundings(
         name=name,
         aliases=tuple(found),
-        grad_aliases=tuple(alias for found_of_grad in rest for alias in found_of_grad if alias.kind != "grad"),
         stopped="; ".join(filter(None, (stopped, stopped_graph))),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
@@ -83,11 +73,8 @@ def find_surroundings(
 
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
-    own = [
-        alias.name
-        for alias in found
-        if alias.relation == "same object" and (names_in(alias.name) or {""}) <= namespace.keys()
-    ]
+    # A key that is no plain value has its class in angle brackets, which is no expression.
+    own = [alias.name for alias in found if alias.relation == "same object" and "<" not in alias.name]
     if shown_as in own:
         return shown_as
     typed = [name for name in own if not name.startswith(("_", f"{history_name(namespace)}["))]

@@ -54,8 +54,6 @@ class TensorInfo:
     grad_fn: str | None = None
     has_grad: bool | None = False
     _retains_grad: bool = False
-    _grad_dtype: torch.dtype | None = None
-    _grad_layout: torch.layout | None = None
     _saved_for: tuple[str, ...] = ()
     is_parameter: bool = False
     is_buffer: bool | None = None
@@ -65,7 +63,6 @@ class TensorInfo:
     is_pinned: bool = False
     is_inference: bool = False
     is_contiguous: bool = True
-    _has_tangent: bool = False
     version: int | None = None
     storage: StorageSpan | None = None
     _is_readonly_map: bool = False
@@ -132,18 +129,6 @@ class TensorInfo:
         if self.stride is None or 0 not in self.stride:
             return False
         return any(step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True))
-
-    @property
-    def _may_overlap_itself(self) -> bool:
-        """Whether two indices may address the same element; interleaved strides always may."""
-        if self.stride is None or self.numel <= 1:
-            return False
-        reach = 0
-        for step, size in sorted((s, n) for n, s in zip(self.shape, self.stride, strict=True) if n > 1):
-            if step <= reach:
-                return True
-            reach += step * (size - 1)
-        return False
 
     _mime_, _repr_html_, _repr_pretty_ = mime_of, html_of, pretty
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel import modes, torch_private
+from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.tensor.steps import Obstacle, Step
@@ -44,29 +44,6 @@ def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Return the same elements as `dtype`, without lazy bits and scales."""
     over = quietly(torch.empty, 0, dtype=dtype, device=raw.device)
     return over.set_(raw.untyped_storage(), raw.storage_offset(), raw.shape, raw.stride())
-
-
-STORAGES = (torch.UntypedStorage, torch.TypedStorage)
-
-
-def is_storage(obj: Any) -> bool:
-    return issubclass(type(obj), STORAGES)
-
-
-def tensor_of(storage: Any) -> torch.Tensor:
-    typed = issubclass(type(storage), torch.TypedStorage)
-    with modes.outside_modes():
-        untyped = torch_private.untyped(storage) if typed else storage
-        dtype: torch.dtype = storage.dtype if typed else torch.uint8
-        over: torch.Tensor = torch.empty(0, dtype=dtype, device=untyped.device)
-        return over.set_(untyped, 0, (untyped.nbytes() // dtype.itemsize,), (1,))
-
-
-def code_of_tensor(storage: Any, expression: str) -> str:
-    """Return the code of `tensor_of` a storage that `expression` reaches; nothing runs."""
-    dtype, device = tensor_of(storage).dtype, storage.device.type
-    where = f", device={device!r}" if device != "cpu" else ""
-    return f"torch.empty(0, dtype={dtype}{where}).set_({expression})"
 
 
 FLOAT4: Any = getattr(torch, "float4_e2m1fn_x2", None)

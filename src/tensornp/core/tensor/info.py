@@ -136,7 +136,6 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         is_pinned=is_on_cpu and torch.cuda.is_initialized() and t.is_pinned(),
         is_inference=is_inference,
         is_contiguous=stride is not None and is_in_order(shape, stride),
-        _has_tangent=has_storage and torch_private.has_tangent(tensor),
         version=None if is_inference or state in ("fake", "wrapped", "remote") else t._version,
         storage=storage,
         _is_unsharded=storage is not None and is_unsharded(tensor),
@@ -195,8 +194,6 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
         "grad_fn": grad_fn,
         "has_grad": None if unguarded.left_out else grad is not None,
         "_retains_grad": retains_grad,
-        "_grad_dtype": grad.dtype if grad is not None else None,
-        "_grad_layout": grad.layout if grad is not None else None,
     }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import keyword
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -31,18 +29,6 @@ def expression_of(path: Path | None, keys: Mapping[int, Path] | None = None) -> 
             step = f"[{expression_of(keys[id(key)]) if id(key) in keys else key_text(key)}]"
         steps.append(step)
     return legible("".join(reversed(steps)))
-
-
-@functools.lru_cache(maxsize=1024)
-def names_in(text: str) -> frozenset[str] | None:
-    """Return the variable names in an access expression; None if it is not valid Python."""
-    try:
-        expression = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if not isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
-        return None
-    return frozenset(node.id for node in ast.walk(expression) if isinstance(node, ast.Name))
 
 
 def key_text(key: Any) -> str:

@@ -176,7 +176,7 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
         raise BadRequestError(f"what must be one of {', '.join(KINDS)}, got {quoted(what)}")
     source = source_of(tensor, in_order=True, caller="locate")
     if len(source.parts) != 1:
-        cure = "pass one of t.unbind()" if source.nested_shapes else "pass tnp.to_numpy(t)"
+        cure = "pass tnp.to_numpy(t), or of a nested tensor one of t.unbind()"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
     refuse_endless(source, "locate")
     best = None

@@ -14,11 +14,9 @@ from tensornp.core.convert.plan import decide
 from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
-from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import is_storage, tensor_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
 from tensornp.core.tensor.shards import ShardFacts
@@ -53,7 +51,6 @@ class Source:
     shape: tuple[int, ...]
     scope: str = "all elements"
     axis: int | None = None
-    nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
     shard: ShardFacts | None = None
     is_dequantized: bool = False
@@ -82,8 +79,6 @@ def source_of(
     caller: str = "stats",
 ) -> Source:
     """Return the source of `obj`, outside all modes; `is_dense` makes sparse tensors dense in new memory."""
-    if is_storage(obj):
-        obj = tensor_of(obj)
     if is_array(obj):
         return _of_array(obj, axis, in_order)
     if type(obj) is StoredValues:
@@ -104,27 +99,21 @@ def source_of(
         info = inspect(obj)
         if info.kind is not LOCAL:
             decide(info)
-    if is_dense and info.kind is SPARSE:
+    if info.kind.is_masked and (in_order or axis is not None):
+        raise BadRequestError(info.kind.refusal)
+    if info.kind.is_masked or (is_dense and info.kind is SPARSE):
         return _of_array(to_numpy(obj), axis, in_order)
+    if is_dense and info.kind.gives_several:
+        raise BadRequestError(f"{caller} takes one tensor on each side, not a nested one; pass t.unbind()")
     return _of_tensor(obj, info, axis, in_order)
-
-
-def shown_elements(obj: Any) -> tuple[Any, str] | None:
-    """Return the elements that no mask hides, and how many these are; None without a mask."""
-    if issubclass(type(obj), np.ma.MaskedArray):
-        shown = np.ma.compressed(obj)
-        return shown, f"{shown.size:,} of {obj.size:,} shown"
-    if not is_tensor(obj) or not form_of(obj).kind.is_masked:
-        return None
-    info = inspect(obj)
-    decide(info)
-    found = quietly(info.kind.dense(obj).cpu)[info.kind.mask(obj)]
-    return found, f"{found.numel():,} of {info.numel:,} shown"
 
 
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     if issubclass(type(array), np.ma.MaskedArray):
-        raise BadRequestError("a masked array hides elements; pass a.compressed(), or a.data for all")
+        if in_order or axis is not None:
+            raise BadRequestError("a masked array hides elements; pass a.compressed(), or a.data for all")
+        shown = array.compressed()
+        return replace(_of_array(shown, None, in_order), scope=f"{shown.size:,} of {array.size:,} shown")
     plain_array = np.ndarray.view(array, np.ndarray)
     dtype = plain_array.dtype
     # Dtypes of ml_dtypes are of kind V, with a type of their own.
@@ -145,8 +134,6 @@ def _is_flat(part: Part) -> bool:
 
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
     kind = info.kind
-    if kind.is_masked:
-        raise BadRequestError(kind.refusal)
     if kind is LOCAL:
         return _of_local(tensor, info, axis, in_order)
     if kind is PENDING:
@@ -161,16 +148,13 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         # One zero stands for all that are not stored.
         stored.append(stored[0].new_zeros(1).expand(num_zeros))
     parts = [part_of_tensor(one, at, in_order=in_order) for one in stored]
-    # Other parts make another tensor, also if there are none.
-    shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
     # A class may store its values in another order than its own strides say.
     strides = stored[0].stride() if info.stride is not None and all(map(_is_flat, parts)) else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
-        shapes[0] if shapes else info._array_shape,
+        tuple(stored[0].shape) if kind.gives_several and stored else info._array_shape,
         axis=at,
-        nested_shapes=shapes,
         order=order_of(info.shape, strides) if strides is not None else None,
         is_dequantized=info._is_quantized or kind.has_other_meaning,
     )

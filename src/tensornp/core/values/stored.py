@@ -16,7 +16,7 @@ from tensornp.core.convert.to_tensor import tensor_from_numpy
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import BITS, Places, is_storage, tensor_of
+from tensornp.core.tensor.form import BITS, Places
 from tensornp.core.tensor.info import inspect
 
 Array = np.ndarray[Any, Any]
@@ -105,5 +105,5 @@ def described(obj: Any) -> Description:
     if is_array(obj):
         plain_array = np.ndarray.view(obj, np.ndarray)
         return Description(name, plain_array.shape, name_of(plain_array.dtype))
-    info = inspect(tensor_of(obj) if is_storage(obj) else obj)
+    info = inspect(obj)
     return Description(name, info.shape, name_of(info.dtype))

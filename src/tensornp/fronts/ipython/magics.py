@@ -151,7 +151,6 @@ class TensorMagics(Magics):
         from tensornp.core.summary.card import looked_at
         from tensornp.core.tensor.containers import is_container, map_leaves
         from tensornp.core.tensor.dtypes import name_of
-        from tensornp.core.tensor.form import code_of_tensor, is_storage
         from tensornp.core.tensor.info import inspect
         from tensornp.core.tensor.stand_ins import is_tensor_like
         from tensornp.core.tensor.weight import is_weight
@@ -169,7 +168,7 @@ class TensorMagics(Magics):
             if is_tensor(leaf):
                 tensors.append(leaf)
 
-        map_leaves(note, value, lambda one: is_tensor_like(one) or is_storage(one))
+        map_leaves(note, value, is_tensor_like)
         if is_tensor(value):
             # With the operations that saved it for backward.
             seen = looked_at(value, inspect(value), self._ledger.surroundings_of)[0]
@@ -188,8 +187,7 @@ class TensorMagics(Magics):
         if receipts and not is_quiet and is_container(value):
             print(receipts_text(receipts))
         elif receipts and not is_quiet:
-            code = code_of_tensor(value, expression) if is_storage(value) else expression
-            said = receipts[0], code, options.get("out", ""), dtype
+            said = receipts[0], expression, options.get("out", ""), dtype
             display(bundle("the receipt", lambda: receipt_text(*said), lambda: receipt_html(*said)), raw=True)
         return self._bound(options, array)
 
@@ -225,12 +223,11 @@ def _nothing_in(value: Any, wanted: str, cure: str) -> str:
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:
     """Return the plan of a tensor, or of each tensor in a container, as text."""
     from tensornp.core.tensor.containers import leaves
-    from tensornp.core.tensor.form import is_storage
     from tensornp.core.tensor.paths import expression_of
     from tensornp.core.tensor.stand_ins import is_tensor_like
     from tensornp.render.tensor.receipt import explained_text
 
-    names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf) or is_storage(leaf)]
+    names = [expression_of(path) for path, leaf in leaves(value) if is_tensor_like(leaf)]
     if len(names) != len(receipts):
         # No walk reads some mappings, and a container in several places is converted once.
         names = [f"tensor {i}" for i in range(len(receipts))]

@@ -128,7 +128,8 @@ class TensorPrinters:
         """Return the text and the HTML of a card, or None for objects that others display."""
         if not is_ours(obj, self._has_other_display):
             return None
-        from tensornp.core.summary.card import TensorSummary, Unshown
+        from tensornp.core.summary.card import TensorSummary
+        from tensornp.core.summary.view import Unshown
         from tensornp.fronts.ipython.cell_value import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_html, summary_text
 

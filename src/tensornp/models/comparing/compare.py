@@ -12,7 +12,6 @@ from tensornp.core.lowlevel.attributes import an_instance, is_array
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.tensor.containers import is_container
-from tensornp.core.tensor.form import is_storage
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
@@ -87,7 +86,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
 
 
 def _is_tensor(obj: Any) -> bool:
-    return is_tensor_like(obj) or is_array(obj) or is_storage(obj) or issubclass(type(obj), StoredValues)
+    return is_tensor_like(obj) or is_array(obj) or issubclass(type(obj), StoredValues)
 
 
 def is_model(obj: Any) -> bool:

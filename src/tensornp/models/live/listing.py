@@ -156,9 +156,7 @@ def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
         return weight_of(name, kind_of(what), what, code)
     if issubclass(type(what), np.ma.MaskedArray):
         return nothing(name, "array", code, _MASKED, "cpu")
-    if is_array(what):
-        return array_weight(name, what, code)
-    return None
+    return array_weight(name, what, code) if is_array(what) else None
 
 
 def plain_of(what: Any) -> Any:

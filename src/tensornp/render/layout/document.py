@@ -27,7 +27,7 @@ from tensornp.render.layout.style import (
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
 if TYPE_CHECKING:
-    from tensornp.core.summary.card import Unshown
+    from tensornp.core.summary.view import Unshown
 
 _MIN_COLUMNS = 20
 """A terminal that says it has fewer does not know."""

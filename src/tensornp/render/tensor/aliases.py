@@ -35,7 +35,7 @@ class MemoryLine(NamedTuple):
 
 def memory_lines(around: Surroundings) -> list[MemoryLine]:
     """Return the lines on other tensors in the same memory, the closest relation first."""
-    lines = [*_lines([alias for alias in around.aliases if _is_news(alias)]), *_lines(around.grad_aliases, ".grad: ")]
+    lines = _lines([alias for alias in around.aliases if _is_news(alias)])
     return [*lines, *([plain_line(around.left_out)] if around.left_out else [])]
 
 
@@ -60,7 +60,7 @@ def stopped_text(around: Surroundings) -> str:
     return f"{around.stopped}; tnp.aliases(t) searches longer" if around.stopped else ""
 
 
-def _lines(aliases: Sequence[Alias], before: str = "") -> list[MemoryLine]:
+def _lines(aliases: Sequence[Alias]) -> list[MemoryLine]:
     lines: list[MemoryLine] = []
     for words, relations in _GROUPS if aliases else ():
         group = [alias for alias in aliases if alias.relation in relations]
@@ -69,8 +69,8 @@ def _lines(aliases: Sequence[Alias], before: str = "") -> list[MemoryLine]:
             rest = f" and {left_out:,} more" if left_out > 0 else ""
             pairs = list(map(_named, group[:MAX_NAMES]))
             texts, html = (", ".join(some) for some in zip(*pairs, strict=True))
-            line = f'<div style="{SMALL}">{before}{words} {html}{rest}</div>'
-            lines.append(MemoryLine(f"{before}{words} {texts}{rest}", line))
+            line = f'<div style="{SMALL}">{words} {html}{rest}</div>'
+            lines.append(MemoryLine(f"{words} {texts}{rest}", line))
     return lines
 
 

@@ -108,9 +108,7 @@ def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
         return
     filled = ""
     if info.has_grad:
-        unlike = [name_of(info._grad_dtype)] if info._grad_dtype != info.dtype else []
-        unlike += [name_of(info._grad_layout)] if info._grad_layout != info.layout else []
-        filled = f" · has .grad ({', '.join(unlike)})" if unlike else " · has .grad"
+        filled = " · has .grad"
     if info.requires_grad and not info.is_leaf:
         retained = " · retains grad" if info._retains_grad and not info.has_grad else ""
         sentence = f"Autograd made this tensor by {info.grad_fn}; it is not a leaf."
@@ -175,7 +173,6 @@ def memory_word(summary: TensorSummary) -> str:
 
 
 _FLAGS = (
-    ("dual", "_has_tangent", "Forward-mode differentiation carries a tangent along, which the array leaves out."),
     ("process-shared", "is_shared", "Other processes may see and change this memory (is_shared())."),
     ("pinned", "is_pinned", "Page-locked host memory, for faster transfers to a device."),
     ("inference", "is_inference", "Made in inference mode: autograd cannot use it."),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.figures import ChannelNorms
+from tensornp.core.values.stats.record import ChannelNorms
 
 SHAPES = [(300, 701), (8, 300_001), (40_000, 8), (64, 9, 3, 3), (9, 8, 70_000), (1, 50), (20, 1, 30)]
 

@@ -154,8 +154,8 @@ def _compared(a: Any, b: Any) -> Comparison:
     # The dtypes are those of a tensor in memory.
     own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
     shapes, dtypes = (first.shape, second.shape), (own, other)
-    if (first.shape, first.nested_shapes) != (second.shape, second.nested_shapes):
-        verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
+    if first.shape != second.shape:
+        verdict = f"shapes differ: {first.shape} and {second.shape}"
         retyped = ("tensor",) if dtypes[0] != dtypes[1] else ()
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=retyped)
     refuse_endless(first, "compare")
@@ -175,15 +175,8 @@ def _compared(a: Any, b: Any) -> Comparison:
     return found
 
 
-def _shapes_text(source: Source) -> str:
-    # The last one of nested shapes stands for their end.
-    shapes = [*map(str, source.nested_shapes[:-1])]
-    return f"[{', '.join(shapes[:3])}{', ...' if shapes[3:] else ''}]" if source.nested_shapes else str(source.shape)
-
-
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:
-    shape = source.shape if math.prod(source.shape) == tally.count else (tally.count,)
-    index, values = _index_of(tally.first, shape, source), tally.first_values
+    index, largest = (None if at is None else source.index(at) for at in (tally.first, tally.largest_at))
     is_one_dtype = dtypes[0] == dtypes[1]
     max_abs = relative = cosine = norm = change = None
     if tally.finite:
@@ -197,22 +190,11 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
-        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, values,
+        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, tally.first_values,
         retyped=() if is_one_dtype else ("tensor",), scope=source.scope if source.scope != ALL else other.scope,
         _norm=norm, _norm_of_difference=change,
-        _largest_difference=_index_of(tally.largest_at, shape, source),
+        _largest_difference=largest,
     )  # fmt: skip
-
-
-def _index_of(at: int | None, shape: Index, source: Source) -> Index | None:
-    if at is None:
-        return None
-    for number, part in enumerate(source.nested_shapes):
-        # The number of the part of a nested tensor, and the index in it.
-        if at < math.prod(part):
-            return (number, *map(int, np.unravel_index(at, part)))
-        at -= math.prod(part)
-    return source.index(at) if shape == source.shape else (at,)
 
 
 def _verdict(tally: PairTally, dtypes: tuple[str, str], index: Index | None) -> str:

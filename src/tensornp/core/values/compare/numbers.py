@@ -81,8 +81,9 @@ class PairTally:
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = is_one_dtype
         self.is_cast_of_first = self.is_cast_of_second = not is_one_dtype
+        # Powers of two alone, and two values in a byte, have no neighbours of their own.
         is_float = first_dtype.startswith(("float", "bfloat")) and first_dtype in KNOWN
-        is_float = is_float and KNOWN[first_dtype].values_per_element == 1
+        is_float = is_float and first_dtype not in ("float8_e8m0fnu", "float4_e2m1fn_x2")
         self.max_ulp: int | None = 0 if is_one_dtype and is_float else None
         self.first: int | None = None
         self.first_values: tuple[Any, Any] | None = None
@@ -158,10 +159,6 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
 def _most_ulps(a: Array, b: Array, name: str) -> int:
     """Return the largest distance of two blocks, in representable numbers of the dtype `name`."""
     dtype = resolve(name)
-    if name == "float8_e8m0fnu":
-        # Powers of two without a sign.
-        exponents = [np.frexp(values)[1] for values in (a, b)]
-        return int(np.abs(exponents[0] - exponents[1]).max(initial=0))
     kind = np.dtype(f"i{dtype.itemsize}")
     bits = [np.ascontiguousarray(values, dtype).view(kind) for values in (a, b)]
     # The place of each float among all of its dtype, in order; both zeros are 0.

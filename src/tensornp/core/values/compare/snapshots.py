@@ -21,7 +21,7 @@ from tensornp.core.memory.changes import (
 from tensornp.core.memory.footprint import has_left, origin_of
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.compare.numbers import Difference, rows_and_delta
-from tensornp.core.values.stats.figures import figures_of, modulus_of
+from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import alarm_text
 
 
@@ -94,11 +94,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
             told = Difference(_by_blocks(before, after), "", 0.0)
             if has_copies:
                 told = rows_and_delta(before.values, after.values)
-            alarm = ""
-            if told.num_lost:
-                flat = after.values.reshape(-1)
-                with np.errstate(all="ignore"):
-                    alarm = alarm_text(figures_of(modulus_of(flat) if flat.dtype.kind == "c" else flat))
+            alarm = alarm_text(scan(after.values, histogram=None)) if told.num_lost else ""
             change = replace(change, rows=told.rows, delta=told.delta, size=told.size, alarm=alarm)
     return change if change.facts or change.rows or change.cause == "may" else None
 

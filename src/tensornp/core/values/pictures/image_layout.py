@@ -21,7 +21,6 @@ class Tiles:
     indices: tuple[tuple[int, ...], ...]
     grid: tuple[int, int] = (1, 1)
     title: str = ""
-    origin: tuple[int, int] = (0, 0)
 
 
 def tiles_of(
@@ -41,14 +40,12 @@ def tiles_of(
         if at is None:
             raise BadRequestError(f"the plane at {list(asked)} is not on this rank: {shard}")
         indices = (at,)
-    offsets = shard.offsets if shard is not None and len(indices) == 1 else None
-    origin = (0, 0, *(offsets or ()))[-2], (0, *(offsets or ()))[-1]
     if not outer or not indices:
-        return Tiles(plane, indices, origin=origin)
+        return Tiles(plane, indices)
     if len(indices) == 1:
         at = indices[0] if shard is None else shard.index_in_whole(indices[0])
         title = f"plane {list(at)} of {_sizes_text(whole[:-2])}"
-        return Tiles(plane, indices, title=title, origin=origin)
+        return Tiles(plane, indices, title=title)
     is_whole = count == math.prod(outer)
     grid = (outer[0], outer[1]) if is_whole and len(outer) == 2 else grid_of(count, plane)
     title = f"{'all' if is_whole else f'the first {count}'} planes of {_sizes_text(outer)}"

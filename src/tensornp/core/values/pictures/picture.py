@@ -1,4 +1,4 @@
-"""Make a picture of a tensor or a list of tensors; only the shown pixels are read, and converted to bytes."""
+"""Make a picture of a tensor or a list of tensors; only the shown pixels are read."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.preview import COMPACT_RANGE, array_of_few, few_of, texts_of, what_it_stands_for
 from tensornp.core.values.shown.window import Window
 from tensornp.core.values.stored import StoredValues, values_of_array
-from tensornp.errors import BadRequestError, NoDataError, UnsupportedTensorError
+from tensornp.errors import BadRequestError, NoDataError
 
 FULL = 100
 """The shade of the largest magnitude; negative numbers have negative shades."""
@@ -75,7 +75,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.is_masked:
-        raise UnsupportedTensorError(info.kind.refusal)
+        raise BadRequestError(info.kind.refusal)
     if info.kind.gives_several:
         decide(info)
         parts = tensor.unbind()

@@ -21,7 +21,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
-from tensornp.core.values.sources import Source, shown_elements, source_of
+from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.distribution import MAX_KEPT, NUM_CODES, add_codes, distribution_of, of_codes
 from tensornp.core.values.stats.figures import (
@@ -101,9 +101,6 @@ def scan(
     caller: str = "stats",
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task."""
-    shown = shown_elements(obj) if axis is None else None
-    if shown is not None:
-        return scoped(scan(shown[0], histogram=histogram, progress=progress, num_threads=num_threads), shown[1])
     source = source_of(obj, axis, info=info, caller=caller)
     if type(obj) is StoredValues and obj.is_sequential:
         num_threads = 1

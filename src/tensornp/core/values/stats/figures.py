@@ -1,16 +1,16 @@
-"""Compute the statistics of blocks, for all elements, each index of an axis, or the channels of a weight."""
+"""Compute the statistics of blocks, of the indices of an axis, and of the channels of a weight."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tensornp.core.values.sources import Source
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.record import ChannelNorms, TensorStats
 from tensornp.errors import TooLargeError
 
 Array = np.ndarray[Any, Any]
@@ -159,18 +159,6 @@ _MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
 _AXES = (0, 1)
 """Outputs and inputs of a weight of torch."""
 _MAX_TOLD = 5
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelNorms:
-    """The channels of a weight that are zero throughout, or have 10 times the median norm of the others."""
-
-    axis: int
-    num: int
-    num_dead: int
-    dead: tuple[int, ...]
-    num_outliers: int
-    outliers: tuple[tuple[int, float], ...]
 
 
 def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[Along, ...]:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.values.stats.distribution import Distribution, Histogram, added_up
 from tensornp.errors import BadRequestError
-
-if TYPE_CHECKING:
-    from tensornp.core.values.stats.figures import ChannelNorms
 
 ALL, SEVERAL, PARTIAL = "all elements", "several parts", "partial"
 _MAX_SCOPE = 120
@@ -26,6 +23,18 @@ HistogramChoice = Literal["auto", "all"] | None
 Figure = Any
 """A number, or an array with one for each index of an axis."""
 FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "sum", "mean", "std", "is_complex")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelNorms:
+    """The channels of a weight that are zero throughout, or have 10 times the median norm of the others."""
+
+    axis: int
+    num: int
+    num_dead: int
+    dead: tuple[int, ...]
+    num_outliers: int
+    outliers: tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,8 +58,8 @@ class TensorStats:
     mean, std : float
         Mean and standard deviation of the finite elements, in float64; `std` is that of the population (``ddof=0``).
     scope : str
-        "all elements", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group of processes
-        "local shard at (1,) of the mesh".
+        "all elements", "7 of 9 shown", "partial: 1,000 of 5,000 elements", "local shard of rank 1", or without a group
+        of processes "local shard at (1,) of the mesh".
     distribution : Distribution or None
         The counts under `histogram` and `quantile`.
     is_complex : bool
