@@ -128,7 +128,7 @@ def test_packed_weights_are_listed_and_unpacked_when_asked(monkeypatch):
 
 
 def test_a_tensor_of_tensors_is_listed_with_what_it_stores():
-    """torchao: logical shape and dtype, the bytes and the names of the tensors inside, and no false ties."""
+    """torchao: logical shape and dtype, the bytes of the tensors inside, and no false ties."""
     import torchao.quantization as ao
 
     model = nn.Sequential(nn.Linear(128, 128), nn.Linear(128, 128)).bfloat16()
@@ -140,7 +140,7 @@ def test_a_tensor_of_tensors_is_listed_with_what_it_stores():
         inner = innermost(tensor)
         assert (entry.shape, entry.dtype, entry.tied_to) == ((128, 128), "bfloat16", ())
         assert entry.nbytes == sum(one.untyped_storage().nbytes() for one in inner.values())
-        assert entry.note.startswith(f"{type(tensor).__name__}: ")
+        assert entry.note == type(tensor).__name__
         assert same(entry.to_numpy(), tensor.dequantize())
     biases = [layer.bias for layer in model]
     every = [one for layer in model for one in innermost(layer.weight).values()] + biases
@@ -176,13 +176,13 @@ class Pair(torch.Tensor):
         raise AssertionError(f"{func} has run")
 
 
-def test_a_wrapper_that_nobody_knows_names_its_tensors():
+def test_a_wrapper_that_nobody_knows_counts_its_tensors():
     """Nothing of its class runs; its bytes are those of the tensors inside, of which one is shared."""
     shared = torch.ones(2, 3)
     model = nn.Module()
     model.first, model.second = Pair(torch.ones(2, 3), shared), Pair(torch.ones(2, 3).short(), shared)
     w = tnp.weights(model)
-    assert w["second"].note == "not registered, Pair: a int16 (2, 3), b float32 (2, 3)"
+    assert w["second"].note == "not registered, Pair"
     assert [w[name].nbytes for name in w] == [48, 36]
     assert [w[name].tied_to for name in w] == [(), ()]
     assert w.totals == (0, 18, 24 + 12 + 24)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_stored
 from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
-from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Source
 from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _MAX_REPEATED = 2**32
 """Elements of an expanded tensor that statistics read."""
-_MAX_INNER = 6
-"""Tensors of which another consists that are told."""
 
 
 class ReadPlan(NamedTuple):
@@ -302,10 +300,3 @@ def nbytes_of(source: FileSource) -> int:
 def why_no_array(shape: tuple[int, ...]) -> str:
     """Return why NumPy has no such shape, or ``""``."""
     return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most" if len(shape) > MAX_NDIM else ""
-
-
-def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
-    """Return a class with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
-    parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
-    more = ["…"] if len(inner) > _MAX_INNER else []
-    return f"{class_name}: {', '.join(parts + more)}" if parts else class_name

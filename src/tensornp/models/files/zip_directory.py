@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError, TensornpError, TooLargeError
 from tensornp.models.files.source_file import Extent, ListedFile, Reader, overlapping
@@ -48,7 +48,7 @@ class ByteRange(io.RawIOBase):
 
     def part(self, offset: int, nbytes: int) -> bytes:
         """Return `nbytes` bytes at `offset`; CheckpointError past the end."""
-        if not 0 <= offset <= self.nbytes - nbytes:
+        if nbytes and not 0 <= offset <= self.nbytes - nbytes:
             raise CheckpointError(f"{self.said} ends before byte {offset + nbytes:,}")
         return self._there.read(self._first + offset, nbytes)
 
@@ -65,11 +65,14 @@ class ByteRange(io.RawIOBase):
         self._at = base + offset
         return self._at
 
-    def read(self, size: int | None = -1) -> bytes:
-        left = max(self.nbytes - self._at, 0)
-        data = self.part(self._at, left if size is None or size < 0 else min(size, left)) if left else b""
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        data = self.part(self._at, min(len(target), max(self.nbytes - self._at, 0)))
+        target[: len(data)] = data
         self._at += len(data)
-        return data
+        return len(data)
 
 
 @contextmanager

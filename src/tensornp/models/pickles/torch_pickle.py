@@ -63,8 +63,7 @@ class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
     `problem` says why it is not read, and `is_sound` is False if the view does not fit its storage. A tensor with a
-    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from its
-    attributes `inner`, of which the `parts` have a storage.
+    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from `parts`.
     """
 
     storage: Storage | None = None
@@ -77,7 +76,6 @@ class PickledTensor(NamedTuple):
     is_sound: bool = True
     quantizer: Any = None
     class_name: str = ""
-    inner: tuple[tuple[str, PickledTensor], ...] = ()
     parts: tuple[PickledTensor, ...] = ()
 
     @property
@@ -177,12 +175,10 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
     tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
     pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
     attributes = {key: value for key, value in pairs if type(key) is str}
-    inner = [(legible(key[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
-    parts = {id(part): part for _, one in inner for part in ((one,) if one.storage is not None else one.parts)}
-    made = PickledTensor(
-        None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, class_name=name, inner=tuple(inner),
-        parts=tuple(parts.values()),
-    )  # fmt: skip
+    inner = [one for one in attributes.values() if type(one) is PickledTensor]
+    parts = {id(part): part for one in inner for part in (one.parts if one.storage is None else (one,))}
+    dtype_name = legible(torch_name(dtype)[:MAX_NAME])
+    made = PickledTensor(None, dtype_name, 0, shape, class_name=name, parts=tuple(parts.values()))
     if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
         why = f"{name} computes its values, and no class that a file names is imported"
         return made._replace(problem=f"{why}; give weights what torch.load returns, if you trust the file")
