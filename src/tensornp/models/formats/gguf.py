@@ -202,9 +202,12 @@ class _Cursor:
         return self._stream.tell()
 
     def take(self, count: int) -> bytes:
+        self._check(count)
+        return self._stream.read(count)
+
+    def _check(self, count: int) -> None:
         if count > self._nbytes - self.at:
             raise CheckpointError(f"its header is cut off: {count:,} bytes are to follow byte {self.at:,}")
-        return self._stream.read(count)
 
     def number(self, letter: str) -> Any:
         return self.numbers(letter, 1)[0]
@@ -220,8 +223,7 @@ class _Cursor:
         return text if len(data) <= _MAX_TEXT_NBYTES else f"{text}…"
 
     def skip(self, count: int) -> None:
-        if count > self._nbytes - self.at:
-            self.take(count)
+        self._check(count)
         self._stream.seek(count, io.SEEK_CUR)
 
     def skip_texts(self, count: int) -> None:

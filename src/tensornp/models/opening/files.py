@@ -45,7 +45,7 @@ def open_file(path: Place) -> Contents:
     form, found = read_contents(listed(path))
     if form.is_apart:
         is_asked = not isinstance(path, Address) or may_have_meaning(found.entries)
-        found = _with_config(found, *(config_beside(path.parent) if is_asked else ({}, [])))
+        found = _with_config(found, path.parent if is_asked else None)
     elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
         raise CheckpointError(f"{str(path)!r} holds nothing")
     else:
@@ -57,8 +57,9 @@ def open_file(path: Place) -> Contents:
     return found._replace(problems=[*found.problems, *said])
 
 
-def _with_config(found: Contents, config: dict[str, Any], unread: list[str]) -> Contents:
-    """Return contents with the meaning that the configurations beside them give to codes."""
+def _with_config(found: Contents, folder: Place | None) -> Contents:
+    """Return contents with the meaning that the configurations in their folder give to codes."""
+    config, unread = config_beside(folder) if folder is not None else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
     return Contents(entries, metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
@@ -74,7 +75,7 @@ def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
 def open_parts(folder: Path, names: list[str]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
     found = _read_files(folder, names)
-    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), *config_beside(folder))
+    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), folder)
 
 
 def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
@@ -192,7 +193,7 @@ def open_index(path: Place) -> Contents:
     said = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     metadata = with_more(found.metadata, own) if isinstance(own, dict) else found.metadata
     found = found._replace(metadata=metadata, problems=[*said, *found.problems])
-    return _with_config(found, *config_beside(path.parent))
+    return _with_config(found, path.parent)
 
 
 def open_offload_folder(folder: Path) -> Contents:

@@ -230,35 +230,29 @@ def _of(modules: str, names: str, make: Maker | None = None) -> dict[Import, Mak
 
 _WRAPPER = Import("torch._utils", "_rebuild_wrapper_subclass")
 _BUILTINS = "builtins __builtin__"
-_DISTRIBUTED = " ".join(
-    f"torch.distributed.{package}{module}"
-    for package in ("tensor", "_tensor")
-    for module in ("", ".api", "._dtensor_spec", ".placement_types")
-)
 _TENSOR_IMPORTS: dict[Import, Maker | None] = (
     _of("collections", "OrderedDict", mapping_of)
     | _of("collections", "defaultdict", lambda _=None, given=(): mapping_of(given))
     | _of(_BUILTINS, "set frozenset", PickledSet)
     | _of(_BUILTINS, "dict", mapping_of)
-    | _of("torch", " ".join(("dtype Tensor strided", *_STORAGES, *KNOWN)))
     | _of("torch", "Size", _first)
     | _of("torch", "device", _text)
     | _of("torch.serialization", "_get_layout", _text)
     | _of("torch.jit._pickle", "build_tensorlist restore_type_tag", _first)
-    | _of("torch.storage", "UntypedStorage TypedStorage")
-    | _of("torch.nn.parameter", "Parameter Buffer")
     | _of("torch._tensor", "_rebuild_from_type_v2", _tensor_of_class)
     | _of("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", _tensor)
     | _of("torch._utils", "_rebuild_tensor_v3", lambda *a: _tensor(*a[:6], *a[7:8], dtype=torch_name(a[6]) or "?"))
     | _of("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", _parameter)
     | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4], *a[5:6], quantizer=a[4] or ()))
     | _of("torch._utils", "_rebuild_wrapper_subclass")
-    | _of("torch.distributed.device_mesh", "DeviceMesh")
-    | _of("torch.distributed._mesh_layout", "_MeshLayout _FlatLayout")
-    | _of(_DISTRIBUTED, "DTensor DTensorSpec TensorMeta ShardOrderEntry Shard _StridedShard Replicate Partial")
 )
 """Imports of tensors and containers."""
-_TORCH_NAME = re.compile(r"per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*")
+_OF_TENSORS = re.compile(
+    r"torch\.(dtype|Tensor|strided|per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*|storage\.(Untyped|Typed)Storage"
+    r"|nn\.parameter\.(Parameter|Buffer)|distributed\.(_?tensor|device_mesh|_mesh_layout)(\.\w+)*\."
+    r"(DTensor(Spec)?|TensorMeta|ShardOrderEntry|_?(Strided)?Shard|Replicate|Partial|DeviceMesh|_(Mesh|Flat)Layout))"
+)
+"""Other imports of tensors, which are neither called nor made."""
 _PLAIN_IMPORTS = (
     _of("_codecs", "encode", _encoded)
     | _of(_BUILTINS, "complex", complex)
@@ -269,7 +263,8 @@ _PLAIN_IMPORTS = (
 
 
 def is_of_tensors(what: Import) -> bool:
-    return what in _TENSOR_IMPORTS or (what.module == "torch" and bool(_TORCH_NAME.fullmatch(what.name)))
+    is_dtype = what.module == "torch" and (what.name in _STORAGES or what.name in KNOWN)
+    return what in _TENSOR_IMPORTS or is_dtype or bool(_OF_TENSORS.fullmatch(str(what)))
 
 
 def _maker_of(what: Import) -> Maker | None:
