@@ -66,13 +66,7 @@ class StoredSource(Source):
 
         taken = taken_by(index, self.shape)
         Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
-        try:
-            return native(np.asarray(self.elements(taken.ranges)).reshape(taken.shape))
-        except MemoryError as error:
-            if isinstance(error, TooLargeError):
-                raise
-            # The process may have less than the machine.
-            raise TooLargeError(f"there is no memory for shape {taken.shape}; take fewer indices") from None
+        return native(np.asarray(self.elements(taken.ranges)).reshape(taken.shape))
 
     def values(self) -> Any:
         from tensornp.core.values.stored import StoredValues
