@@ -14,11 +14,9 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from child import in_fork
 from counted_reads import counted_reads
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
-from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
 from tensornp.models.formats.gguf import PLAIN, QUANTIZED
@@ -278,23 +276,6 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
     assert time.process_time() - start < 2
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.slow
-@on_linux
-@in_fork
-def test_a_lie_takes_no_memory():
-    """No count or length is allocated before it is known to be true."""
-    import tempfile
-
-    tnp.weights([np.ones(3)])
-    limit_memory(50_000_000)
-    with tempfile.TemporaryDirectory() as folder:
-        for data, _ in REFUSED.values():
-            path = Path(folder, "x.gguf")
-            path.write_bytes(data)
-            with pytest.raises(tnp.CheckpointError):
-                tnp.weights(path)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tensornp.errors import CheckpointError, TensornpError
+from tensornp.errors import CheckpointError, TensornpError, TooLargeError
 from tensornp.models.files.source_file import Extent, ListedFile, Reader, overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
@@ -146,8 +146,12 @@ class PackedMember(ListedFile):
         damaged = f"{self.path!r} has damaged compressed bytes, which end early or do not have their checksum"
         with self.archive.opened() as there, zip_errors(damaged):
             source = ByteRange(there, 0, self.archive.nbytes, repr(self.path))
-            with zipfile.ZipFile(source) as archive:
-                data = archive.read(self.name)
+            try:
+                with zipfile.ZipFile(source) as archive:
+                    data = archive.read(self.name)
+            except MemoryError:
+                said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
+                raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
         if len(data) != self.nbytes:
             raise CheckpointError(damaged)
         yield Reader(lambda offset, nbytes: data[offset : offset + nbytes])
