@@ -15,7 +15,7 @@ from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached, num_
 from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Source
-from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
+from tensornp.models.entries.take import VALUES, Array, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ class StoredSource(Source):
 class FileSource(StoredSource):
     """Elements from byte `offset` of a file on, `strides` elements apart, or in order without gaps.
 
-    A `codec` decodes them. Their bytes may be in the other order than on this machine (`is_swapped`).
+    Their bytes may be in the other order than on this machine (`is_swapped`). A `codec` returns the meaning of the
+    elements in some ranges, in float32; equal ones decode equal bits alike. Its `quantized` is torch's dtype of such
+    codes, and its `packing` the elements and bytes of a block of the last dimension.
     """
 
     shape: Shape
@@ -116,7 +118,7 @@ class FileSource(StoredSource):
     offset: int
     strides: Shape | None = None
     is_swapped: bool = False
-    codec: Codec | None = None
+    codec: Any = None
 
     @property
     def location(self) -> str:
@@ -155,8 +157,7 @@ class FileSource(StoredSource):
 
     @property
     def _block(self) -> tuple[int, int] | None:
-        packing: tuple[int, int] | None = self.codec.packing if self.codec is not None else None
-        return packing
+        return getattr(self.codec, "packing", None)
 
     @property
     def _stored_shape(self) -> Shape:
@@ -184,7 +185,7 @@ class FileSource(StoredSource):
         values = StoredSource.values(self)
         if self.codec is not None:
             codes = self.codes.values() if self.codes is not None else None
-            return replace(values, quantized=self.codec.quantized, codes=codes, scheme=self.codec)
+            return replace(values, quantized=getattr(self.codec, "quantized", ""), codes=codes, scheme=self.codec)
         if self.strides is not None:
             return replace(values, max_stored=self._num_stored)
         return replace(values, read_flat=self._read_flat)

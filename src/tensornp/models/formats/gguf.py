@@ -19,7 +19,7 @@ from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import CheckpointError, MissingLibraryError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.take import VALUES, Array, Codec, Ranges
+from tensornp.models.entries.take import VALUES, Array, Ranges
 from tensornp.models.files.source_file import ListedFile, overlapping
 from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.contents import Contents
@@ -49,7 +49,7 @@ PLAIN = {
 
 
 @dataclass(frozen=True, slots=True)
-class GgmlBlocks(Codec):
+class GgmlBlocks:
     """Decodes the blocks of one GGML type by the library `gguf`; `packing` is their elements and bytes."""
 
     name: str

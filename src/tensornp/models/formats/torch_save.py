@@ -174,7 +174,7 @@ class _Storages(NamedTuple):
         laid = partial(self._laid, name, code)
         if tensor.storage is None:
             return self._wrapper(name, tensor, code)
-        if tensor.quantizer is not None and tensor.is_sound:
+        if tensor.quantizer is not None and not tensor.problem:
             return quantized(laid(tensor), tensor.quantizer, laid)
         return laid(tensor)
 
@@ -185,10 +185,10 @@ class _Storages(NamedTuple):
         source = FileSource(
             tensor.shape, tensor.dtype, self.file,
             (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None,
+            None if tensor.problem else unless_in_order(tensor.shape, tensor.strides),
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
-        nbytes = nbytes_of(source) if tensor.is_sound else 0
+        nbytes = 0 if tensor.problem else nbytes_of(source)
         notes = [tensor.class_name]
         if not problem and tensor.storage_nbytes > nbytes:
             notes.append(part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk"))

@@ -62,8 +62,8 @@ class Storage(NamedTuple):
 class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
-    `problem` says why it is not read, and `is_sound` is False if the view does not fit its storage. A tensor with a
-    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from `parts`.
+    `problem` says why it is not read. A tensor with a `quantizer` shows the integer codes. A tensor without a storage
+    is of a class that computes its values from `parts`.
     """
 
     storage: Storage | None = None
@@ -73,7 +73,6 @@ class PickledTensor(NamedTuple):
     strides: tuple[int, ...] = ()
     is_parameter: bool = False
     problem: str = ""
-    is_sound: bool = True
     quantizer: Any = None
     class_name: str = ""
     parts: tuple[PickledTensor, ...] = ()
@@ -136,7 +135,7 @@ def _tensor(
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
     made = PickledTensor(storage, name, offset, shape, strides, quantizer=quantizer)
     if problem := _problem(made):
-        return made._replace(problem=problem, is_sound=False)
+        return made._replace(problem=problem)
     # A view may be meant conjugated or negated.
     return made._replace(problem="it is a lazy view; save its resolve_conj().resolve_neg()") if metadata else made
 
@@ -195,7 +194,7 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
 
 
 def _unread(problem: str) -> PickledTensor:
-    return PickledTensor(problem=problem, is_sound=False)
+    return PickledTensor(problem=problem)
 
 
 def _encoded(text: str, encoding: str) -> bytes:
