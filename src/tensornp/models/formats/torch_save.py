@@ -1,6 +1,6 @@
 """List files of `torch.save`: the zip, and the format before it.
 
-A pickle is read and not run, and no value of a tensor is read.
+A pickle is read and not run, and no value of a tensor is read. Tensors of big-endian files have no values.
 """
 
 from __future__ import annotations

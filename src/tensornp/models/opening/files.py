@@ -13,7 +13,7 @@ from typing import Any
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
@@ -83,7 +83,6 @@ def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] |
     found: dict[str, WeightEntry] = {}
     problems: list[str] = []
     said: dict[str, Any] = {}
-    why: dict[str, str] = {}
     every = list(files)
     for file in every:
         try:
@@ -92,24 +91,23 @@ def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] |
             if places is None and len(every) == 1:
                 raise
             problems.append(NotListed(error))
-            why[file] = f"its file {shown_name(file)} cannot be read"
             continue
-        why[file] = f"it is not in {shown_name(file)}"
         problems += [problem_of_part(file, problem) for problem in contents.problems]
         said = with_more(said, contents.metadata)
         for entry in contents.entries if form.is_apart else relate(contents.entries):
             lies = f"{shown_name(entry.name)} lies in {shown_name(file)}"
-            if places is None and entry.name in found:
-                problems.append(NotListed(f"{lies} and in another file, and is listed of the last"))
-            elif places is not None and places.get(entry.name, file) != file:
+            if places is not None and places.get(entry.name, file) != file:
                 problems.append(NotListed(f"{lies}, where the index has it not"))
                 continue
+            if entry.name in found:
+                problems.append(NotListed(f"{lies} and in another file, and is listed of the last"))
             elif places is not None and entry.name not in places:
                 problems.append(f"{lies}, and is not in the index")
-            is_indexed = places is None or entry.name in places
-            found[entry.name] = entry if is_indexed else noted(entry, "not in the index")
+            found[entry.name] = entry
     lost = [
-        found.pop(name) if name in found else nothing(name, "tensor", "", why[file], file)
+        found.pop(name)
+        if name in found
+        else nothing(name, "tensor", "", f"it is not read from {shown_name(file)}", file)
         for name, file in (places or {}).items()
         # A number or a text, which old indices list as well.
         if name in found or name not in said

@@ -54,7 +54,7 @@ LAYOUTS = {
 }
 """The layouts of each packed format, by the `quant_method` of its configuration."""
 _TELLING = (".qweight", ".SCB", ".weight_packed", "_blocks", ".biases", *_4_BITS)
-"""Names that only packed weights have, or something beside them."""
+"""Name endings of packed weights, and of tensors next to them."""
 _CLASSES = {"Params4bit": ("uint8", 4), "Int8Params": ("int8", 8)}
 """The classes of bitsandbytes: the dtype of their codes, and how many bits each has."""
 
