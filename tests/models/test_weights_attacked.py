@@ -129,15 +129,6 @@ def test_what_holds_no_weights_is_a_bad_request(nothing):
         tnp.weights(nothing)
 
 
-def test_several_names_of_one_view_in_a_file_are_tied(tmp_path):
-    """Another view of the storage is not."""
-    whole = torch.arange(6.0)
-    tensors = {"a": whole, "b": whole, "c": whole[:3], "d": whole.reshape(2, 3), "e": whole.clone()}
-    torch.save(tensors, tmp_path / "x.pt")
-    tied = {name: entry.tied_to for name, entry in tnp.weights(tmp_path / "x.pt").items()}
-    assert tied == {"a": ("b",), "b": ("a",), "c": (), "d": (), "e": ()}
-
-
 def _written(path: Path, header: dict[str, object], nbytes: int) -> Path:
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(nbytes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import warnings
 from collections import Counter, OrderedDict
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
 import written_dcp
 from forked import Forked
 from torch.distributed.checkpoint.filesystem import FileSystemWriter
@@ -121,20 +119,6 @@ def test_the_values_are_those_that_were_saved(tmp_path, form):
     metadata = dict(explorer.metadata)
     assert (metadata["step"], metadata["none"]) == (3, None)
     assert (metadata["config.0"], metadata["config.1.lr"]) == ("adam", 0.1)
-
-
-def test_torch_reads_the_same(tmp_path):
-    """Its own reader, of a checkpoint of one tensor in several chunks."""
-    made = {"w": torch.randn(9, 4), "b": torch.randn(4)}
-    written(tmp_path, {"w": in_rows(made["w"], 2, 3, 4), "b": whole(made["b"])})
-    loaded = {name: torch.zeros_like(tensor) for name, tensor in made.items()}
-    with warnings.catch_warnings():
-        # It says that no other process takes part.
-        warnings.simplefilter("ignore")
-        dcp.load(loaded, checkpoint_id=tmp_path)
-    for name, entry in tnp.weights(tmp_path).items():
-        assert np.array_equal(entry.to_numpy(), loaded[name].numpy())
-        assert np.array_equal(entry.to_numpy(), made[name].numpy())
 
 
 @pytest.mark.slow

@@ -14,11 +14,9 @@ import gguf
 import numpy as np
 import pytest
 import torch
-from child import in_fork
 from counted_reads import counted_reads
 from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFEndian
 from gguf.quants import dequantize, quantize
-from memory_limit import limit_memory, on_linux
 
 import tensornp as tnp
 from tensornp.models.formats.gguf import PLAIN, QUANTIZED
@@ -240,20 +238,20 @@ def header(num_tensors: int = 0, num_keys: int = 0, rest: bytes = b"", version: 
 
 
 REFUSED = {
-    "only the magic": (b"GGUF", "its header would end behind byte 8, and 4 are there"),
+    "only the magic": (b"GGUF", "its header is cut off"),
     "version 1": (header(version=1), "it is of version 1 or"),
     "version 4": (header(version=4), "it is of version 4"),
     "no version": (header(version=0), "it is of version 0"),
     "2**63 tensors": (header(2**63), "9,223,372,036,854,775,808 tensors"),
     "2**63 keys": (header(0, 2**63), "9,223,372,036,854,775,808 keys"),
-    "cut off": (header(1), "its header would end behind byte"),
-    "a name of 2**63 bytes": (header(0, 1, struct.pack("<Q", 2**63)), "would end behind byte"),
-    "a text of 2**63 bytes": (header(0, 1, text("a") + struct.pack("<IQ", 8, 2**63)), "would end behind byte"),
-    "an array of 2**63": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 4, 2**63)), "would end behind byte"),
-    "2**63 texts": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 8, 2**63) + text("b") * 9), "would end behind"),
+    "cut off": (header(1), "its header is cut off"),
+    "a name of 2**63 bytes": (header(0, 1, struct.pack("<Q", 2**63)), "is cut off"),
+    "a text of 2**63 bytes": (header(0, 1, text("a") + struct.pack("<IQ", 8, 2**63)), "is cut off"),
+    "an array of 2**63": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 4, 2**63)), "is cut off"),
+    "2**63 texts": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 8, 2**63) + text("b") * 9), "is cut off"),
     "a text past the end": (
         header(0, 1, text("a") + struct.pack("<IIQ", 9, 8, 20) + text("b") * 5 + struct.pack("<Q", 2**63) + bytes(99)),
-        "would end behind",
+        "is cut off",
     ),
     "an unknown type": (header(0, 1, text("a") + struct.pack("<I", 99)), "a value is of type 99, which is not known"),
     "arrays of arrays": (header(0, 1, text("a") + struct.pack("<IIQ", 9, 9, 1)), "a value is of type 9"),
@@ -278,23 +276,6 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
     assert time.process_time() - start < 2
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.slow
-@on_linux
-@in_fork
-def test_a_lie_takes_no_memory():
-    """No count or length is allocated before it is known to be true."""
-    import tempfile
-
-    tnp.weights([np.ones(3)])
-    limit_memory(50_000_000)
-    with tempfile.TemporaryDirectory() as folder:
-        for data, _ in REFUSED.values():
-            path = Path(folder, "x.gguf")
-            path.write_bytes(data)
-            with pytest.raises(tnp.CheckpointError):
-                tnp.weights(path)
 
 
 @pytest.mark.parametrize(

@@ -111,17 +111,6 @@ def test_a_tensor_expanded_without_end_is_refused(tmp_path):
     assert (table["good"].count, list(table.failed)) == (1, ["w"])
 
 
-def test_elements_that_overlap_are_not_read_for_hours(tmp_path):
-    """Windows of windows: 2**40 elements of which two millions are stored."""
-    sizes, steps = number(2**20) * 2 + b"\x86", number(1) * 2 + b"\x86"
-    old = number(1) + b"\x85" + number(1) + b"\x85"
-    pickled = named(tensor(numel=2**21).replace(old, sizes + steps))
-    explorer = tnp.weights(written(tmp_path / "x.pt", pickled, bytes(2**23)))
-    with pytest.raises(tnp.TooLargeError, match="2,097,151 are stored"):
-        explorer["w"].stats()
-    assert list(explorer.scan().failed) == ["w"]
-
-
 UNSOUND = {
     "several values": b"\x80\x02K\x01K\x02.",
     "no value": b"\x80\x02.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -43,16 +42,6 @@ def expect_values(explorer: tnp.WeightsExplorer, expected: dict[str, torch.Tenso
     for name, tensor in expected.items():
         assert explorer[name].shape == tuple(tensor.shape)
         assert np.array_equal(explorer[name].to_numpy(), tnp.to_numpy(tensor))
-
-
-class Runs:
-    """Makes a folder, should anybody unpickle it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.folder),)
 
 
 def test_an_index_and_its_folder_are_one(folder, monkeypatch):
@@ -119,16 +108,3 @@ def test_a_broken_shard_hides_no_other(folder, has_index, broken):
     assert "no sound safetensors" not in "".join(explorer.problems)
     expect_values(explorer, {"a.weight": TENSORS["a.weight"], "b": TENSORS["b"]})
     assert not has_index or explorer["c"].problem
-
-
-def test_nothing_that_a_shard_wants_is_run(folder, tmp_path):
-    """The problem names the shard."""
-    torch.save({"c": TENSORS["c"], "bad": Runs(tmp_path / "made")}, folder / SHARDS[1])
-    for path in (folder, folder / INDEX):
-        explorer = tnp.weights(path)
-        wanted = f"'{os.mkdir.__module__}.mkdir'"
-        assert explorer.problems == [f"'{SHARDS[1]}': it wants to import {wanted}, and nothing was imported"]
-        expect_values(explorer, TENSORS)
-    (folder / INDEX).unlink()
-    assert len(tnp.weights(folder).problems) == 1
-    assert not (tmp_path / "made").exists()

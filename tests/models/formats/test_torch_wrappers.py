@@ -151,7 +151,7 @@ def test_weights_of_torchao_are_listed_as_in_memory(tmp_path, name):
         explorer = expect_listed_alike(made, tmp_path / "x.pt")
     entry = explorer["0.weight"]
     cls = type(made["0.weight"]).__name__
-    assert entry.shape == (256, 128) and entry.note.startswith(f"{cls}: qdata ")
+    assert entry.shape == (256, 128) and entry.note == cls
     assert entry.problem.startswith(
         f"{cls} computes its values, and no class that a file names is imported; give weights"
     )
@@ -185,7 +185,7 @@ def test_no_class_of_a_wrapper_is_imported():
         torch.save({"a": shared, "b": shared, "deep": trap.Wrapped(shared)}, Path(folder) / "x.pt")
         del sys.modules["trap"]
         explorer = tnp.weights(Path(folder) / "x.pt")
-        assert explorer["a"].note == "Wrapped: inner float32 (3,)" and explorer["a"].nbytes == 12
+        assert explorer["a"].note == "Wrapped" and explorer["a"].nbytes == 12
         assert explorer["deep"].nbytes == 12 and explorer["a"].tied_to == ("b",)
         assert explorer.totals.nbytes == 12 and explorer.totals.elements_stored == 3
         assert "trap" not in sys.modules

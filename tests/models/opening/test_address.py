@@ -373,22 +373,6 @@ def test_a_distributed_checkpoint_is_read_as_on_disk(served, form):
     assert "holds items of torch.distributed.checkpoint; open its folder" in refused(f"{served.base}/x/__0_0.distcp")
 
 
-def test_rows_of_a_distributed_checkpoint_are_read_by_their_bytes(served):
-    """And what tells where in an item they lie, by a few requests for each chunk that is met."""
-    made = several(served.folder)
-    entry = tnp.weights(f"{served.base}/")["w"]
-    sizes = {f"/__{rank}_0.distcp": 1 for rank in range(3)}
-    assert {one.path: one.nbytes for one in served.requests if one.path in sizes} == sizes
-    served.forget()
-    assert np.array_equal(entry.to_numpy(slice(6, 10)), made["w"][6:10].numpy())
-    # Two chunks are met: each by a block in which its item says where they lie, and its rows.
-    assert len(served.requests) == 4 and served.nbytes <= 2 * (8000 + 2**16)
-    served.forget()
-    assert np.array_equal(entry.to_numpy(slice(6, 10)), made["w"][6:10].numpy())
-    assert [one.nbytes for one in served.requests] == [2 * 4000] * 2
-    assert tnp.weights(f"{served.base}/").scan(progress=False)["w"] == tnp.stats(made["w"])
-
-
 def test_a_place_leads_to_no_other_protocol(tmp_path):
     """By which fsspec would read a file of this machine."""
     several(tmp_path)

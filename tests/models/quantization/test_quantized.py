@@ -327,15 +327,6 @@ def test_codes_beside_scales_are_never_taken_for_numbers(tmp_path, writer, where
         entry.stats()
 
 
-def test_the_header_of_a_file_is_a_configuration(tmp_path):
-    """It may tell the bits that nothing else does."""
-    tensors, packed, _ = TOLD_BY_NAMES["MLX"]
-    said = {"format": "mlx", "quantization": json.dumps({"bits": 4, "group_size": 32})}
-    save_file(tensors, tmp_path / "x.safetensors", metadata=said)
-    entry = tnp.weights(tmp_path / "x.safetensors")[packed]
-    assert (entry.note, entry._num_parameters) == ("packed 4-bit codes (mlx)", 8 * 64)
-
-
 INTEGERS = {
     "without zero points": {"m.qweight": words(4, 4), "m.scales": torch.ones(4)},
     "of other groups": {"m.qweight": words(4, 64), "m.qzeros": words(2, 8), "m.scales": torch.ones(3, 64)},

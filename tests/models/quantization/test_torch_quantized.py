@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from counted_reads import counted_reads
 
 import tensornp as tnp
 
@@ -136,21 +135,6 @@ def test_the_state_of_a_dynamically_quantized_module_shows_its_weights(tmp_path,
         assert same_bits(one.to_numpy(), weights[name].dequantize().numpy(), is_exact=HAS_FBGEMM)
     assert explorer.problems == ["it wants to import 'torch.ScriptObject', and nothing was imported"]
     assert not explorer.scan().failed
-
-
-def test_only_the_bytes_of_an_index_are_read(tmp_path, monkeypatch):
-    """Of codes, and of as many scales and zero points."""
-    torch.save({"rows": per_channel((4096, 2048), 0), "columns": per_channel((4096, 2048), 1)}, tmp_path / "x.pt")
-    explorer = tnp.weights(tmp_path / "x.pt")
-    read = counted_reads(monkeypatch)
-    for name, index, nbytes in (
-        ("rows", slice(700, 702), 2 * 2048 + 2 * 16), ("columns", slice(700, 702), 2 * 2048 + 2048 * 16),
-        ("columns", (5, slice(10, 20)), 10 + 160), ("rows", (5, slice(10, 20)), 10 + 16), ("rows", slice(0), 0),
-    ):  # fmt: skip
-        read.clear()
-        made = explorer[name].to_numpy(index)
-        assert sum(read) == nbytes
-        assert same_bits(made, dequantized(tmp_path / "x.pt", name)[index])
 
 
 def test_files_of_quantized_tensors_are_compared(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +13,9 @@ import numpy as np
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached
 from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
-from tensornp.models.entries.entry import WeightEntry, shape_text
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Source
-from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Reads, Shape, taken_by
+from tensornp.models.entries.take import VALUES, Array, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
 
-_MAX_INNER = 6
-"""Tensors of which another consists that are told."""
 _MAX_REPEATED = 2**32
 """Elements of a crafted view, in which stored ones repeat, that are read at most."""
 
@@ -68,13 +66,7 @@ class StoredSource(Source):
 
         taken = taken_by(index, self.shape)
         Budget(None, "take fewer indices").take(math.prod(taken.shape) * stored_dtype(self.dtype_of_values).itemsize)
-        try:
-            return native(np.asarray(self.elements(taken.ranges)).reshape(taken.shape))
-        except MemoryError as error:
-            if isinstance(error, TooLargeError):
-                raise
-            # The process may have less than the machine.
-            raise TooLargeError(f"there is no memory for shape {taken.shape}; take fewer indices") from None
+        return native(np.asarray(self.elements(taken.ranges)).reshape(taken.shape))
 
     def values(self) -> Any:
         from tensornp.core.values.stored import StoredValues
@@ -113,9 +105,11 @@ class StoredSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class FileSource(StoredSource):
-    """Elements from byte `offset` of a file on, `strides` elements apart, or in order without gaps.
+    """Elements of a file from byte `offset`, `strides` elements apart; None stands for the order without gaps.
 
-    A `codec` decodes them. Their bytes may be in the other order than on this machine (`is_swapped`).
+    Their bytes may be in the other order than on this machine (`is_swapped`). A `codec` returns the meaning of the
+    elements in some ranges, in float32; equal ones decode equal bits alike. Its `quantized` is torch's dtype of such
+    codes, and its `packing` the elements and bytes of a block of the last dimension.
     """
 
     shape: Shape
@@ -124,7 +118,7 @@ class FileSource(StoredSource):
     offset: int
     strides: Shape | None = None
     is_swapped: bool = False
-    codec: Codec | None = None
+    codec: Any = None
 
     @property
     def location(self) -> str:
@@ -163,8 +157,7 @@ class FileSource(StoredSource):
 
     @property
     def _block(self) -> tuple[int, int] | None:
-        packing: tuple[int, int] | None = self.codec.packing if self.codec is not None else None
-        return packing
+        return getattr(self.codec, "packing", None)
 
     @property
     def _stored_shape(self) -> Shape:
@@ -192,7 +185,7 @@ class FileSource(StoredSource):
         values = StoredSource.values(self)
         if self.codec is not None:
             codes = self.codes.values() if self.codes is not None else None
-            return replace(values, quantized=self.codec.quantized, codes=codes, scheme=self.codec)
+            return replace(values, quantized=getattr(self.codec, "quantized", ""), codes=codes, scheme=self.codec)
         return values if self.strides is not None else replace(values, read_flat=self._read_flat)
 
     def stats(self) -> TensorStats:
@@ -300,10 +293,3 @@ def nbytes_of(source: FileSource) -> int:
 def why_no_array(shape: tuple[int, ...]) -> str:
     """Return why NumPy has no such shape, or ``""``."""
     return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most" if len(shape) > MAX_NDIM else ""
-
-
-def inner_text(class_name: str, inner: Sequence[tuple[str, str, tuple[int, ...] | None]]) -> str:
-    """Return a class with its tensors: ``Int8Tensor: qdata int8 (128, 128), …``."""
-    parts = [f"{name} {dtype} {shape_text(shape, '')}".rstrip() for name, dtype, shape in inner[:_MAX_INNER]]
-    more = ["…"] if len(inner) > _MAX_INNER else []
-    return f"{class_name}: {', '.join(parts + more)}" if parts else class_name

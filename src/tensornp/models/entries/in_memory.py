@@ -13,7 +13,7 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
 from tensornp.core.convert.to_tensor import to_tensor, why_copied
-from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.memory.footprint import extents_of
@@ -26,7 +26,6 @@ from tensornp.core.tensor.steps import Step
 from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry
-from tensornp.models.entries.in_file import inner_text
 from tensornp.models.entries.source import Source
 from tensornp.models.entries.take import Array, Shape, taken_by
 from tensornp.models.names.quoted import part_of_storage
@@ -162,13 +161,8 @@ def _read(tensor: Any, facts: dict[str, Any]) -> None:
         if info.shard is not None and info.shard.pending:
             facts |= {"problem": f"this rank's part is {info.shard.pending}, and no value", "note": info.type_name}
         return
-    if info.data_state == "wrapped" or info.kind.has_other_meaning:
-        named = [(name, one) for name, one in own_attributes(tensor) if is_tensor(one)]
-        inner = [(name, weight_of(name, "", one, "")) for name, one in named]
-        said = inner_text(info.type_name, [(name, one.dtype, one.shape) for name, one in inner])
-    else:
-        said = info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind)
-        said += f", {info.detail}" if info.shard is not None and info.data_state != "available" else ""
+    said = info.type_name if info.type_name not in ("Tensor", "Parameter") else str(info.kind)
+    said += f", {info.detail}" if info.shard is not None and info.data_state != "available" else ""
     facts |= _stored(tensor, info.nbytes, said)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tensornp.core.memory.extents import Span
 
 _MAX_TIED = 1000
-"""Names of one thing up to which each is told the others."""
+"""Tied names of one tensor; of more, none lists the others."""
 
 
 def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:

@@ -1,4 +1,4 @@
-"""Index elements in a file, read them, and define codecs: functions from them to their meaning."""
+"""Index elements in a file, and read them."""
 
 from __future__ import annotations
 
@@ -135,18 +135,3 @@ class Reads:
             read_into(gaps[:nbytes], offset)
             part[...] = np.ndarray(part.shape, dtype, gaps, 0, self._steps[made.ndim - part.ndim :])
         return made.transpose([self._order.index(axis) for axis in range(made.ndim)])[(*self._turned, ...)]
-
-
-class Codec:
-    """A function from stored elements to their meaning in float32; equal ones decode equal bits alike.
-
-    `quantized` is torch's dtype of such codes, and `packing` the elements and bytes of a block of the last dimension.
-    """
-
-    __slots__ = ()
-    quantized: Any = ""
-    packing: Any = None
-
-    def __call__(self, stored: Array, ranges: Ranges) -> Array:
-        """Return the meaning of the elements in `ranges`; NoDataError if they mean nothing."""
-        raise NotImplementedError

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensornp.errors import CheckpointError, TensornpError, TooLargeError
 from tensornp.models.files.source_file import Extent, ListedFile, Reader, overlapping
@@ -48,7 +48,7 @@ class ByteRange(io.RawIOBase):
 
     def part(self, offset: int, nbytes: int) -> bytes:
         """Return `nbytes` bytes at `offset`; CheckpointError past the end."""
-        if not 0 <= offset <= self.nbytes - nbytes:
+        if nbytes and not 0 <= offset <= self.nbytes - nbytes:
             raise CheckpointError(f"{self.said} ends before byte {offset + nbytes:,}")
         return self._there.read(self._first + offset, nbytes)
 
@@ -65,11 +65,14 @@ class ByteRange(io.RawIOBase):
         self._at = base + offset
         return self._at
 
-    def read(self, size: int | None = -1) -> bytes:
-        left = max(self.nbytes - self._at, 0)
-        data = self.part(self._at, left if size is None or size < 0 else min(size, left)) if left else b""
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        data = self.part(self._at, min(len(target), max(self.nbytes - self._at, 0)))
+        target[: len(data)] = data
         self._at += len(data)
-        return data
+        return len(data)
 
 
 @contextmanager
@@ -141,14 +144,14 @@ class PackedMember(ListedFile):
 
         Budget(None, "unpack the file first").take(self.nbytes)
         damaged = f"{self.path!r} has damaged compressed bytes, which end early or do not have their checksum"
-        try:
-            with self.archive.opened() as there:
-                source = ByteRange(there, 0, self.archive.nbytes, repr(self.path))
-                with zip_errors(damaged), zipfile.ZipFile(source) as archive:
+        with self.archive.opened() as there, zip_errors(damaged):
+            source = ByteRange(there, 0, self.archive.nbytes, repr(self.path))
+            try:
+                with zipfile.ZipFile(source) as archive:
                     data = archive.read(self.name)
-        except MemoryError:
-            said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
-            raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
+            except MemoryError:
+                said = f"there is no memory for the {self.nbytes:,} bytes of the compressed array"
+                raise TooLargeError(f"{said}; unpack the file first", self.nbytes) from None
         if len(data) != self.nbytes:
             raise CheckpointError(damaged)
         yield Reader(lambda offset, nbytes: data[offset : offset + nbytes])

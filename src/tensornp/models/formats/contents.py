@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Beside(dict[str, Any]):
-    """The other values of a container of weights, by name."""
+    """Values next to the weights of a container, by name; a comparison compares them."""
 
 
 class Contents(NamedTuple):

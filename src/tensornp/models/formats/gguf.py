@@ -6,6 +6,7 @@ Big-endian files are refused.
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from tensornp.core.tensor.strides import BLOCK_NUMEL
 from tensornp.errors import CheckpointError, MissingLibraryError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
-from tensornp.models.entries.take import VALUES, Array, Codec, Ranges
+from tensornp.models.entries.take import VALUES, Array, Ranges
 from tensornp.models.files.source_file import ListedFile, overlapping
+from tensornp.models.files.zip_directory import ByteRange
 from tensornp.models.formats.contents import Contents
 from tensornp.models.names.quoted import shown_name
 
@@ -47,7 +49,7 @@ PLAIN = {
 
 
 @dataclass(frozen=True, slots=True)
-class GgmlBlocks(Codec):
+class GgmlBlocks:
     """Decodes the blocks of one GGML type by the library `gguf`; `packing` is their elements and bytes."""
 
     name: str
@@ -111,15 +113,9 @@ def read_gguf(file: ListedFile) -> Contents:
 
 
 def _header_of(file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
-    nbytes, limit = _PIECE_NBYTES, min(file.nbytes, MAX_HEADER_NBYTES)
-    while True:
-        try:
-            return _contents(_Cursor(file.read(0, min(nbytes, limit))), file)
-        except _ShortError as error:
-            if error.end > limit:
-                said = f"its header would end behind byte {error.end:,}, and {limit:,} are there"
-                raise CheckpointError(said) from None
-            nbytes = max(4 * nbytes, error.end)
+    with file.scanned() as there:
+        header = ByteRange(there, 0, min(file.nbytes, MAX_HEADER_NBYTES), "its header")
+        return _contents(_Cursor(io.BufferedReader(header, _PIECE_NBYTES), header.nbytes), file)
 
 
 def _contents(cursor: _Cursor, file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
@@ -195,27 +191,23 @@ def _value(cursor: _Cursor, kind: int) -> Any:
     return kept if count <= _MAX_KEPT else f"{count:,} {name}: {', '.join(map(repr, kept))}, …"
 
 
-class _ShortError(Exception):
-    """The header has more bytes than were read."""
-
-    def __init__(self, end: int) -> None:
-        self.end = end
-
-
 class _Cursor:
-    """Reads the bytes of a header from their beginning on."""
+    """Reads a header from its beginning on."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data, self.at = data, 0
+    def __init__(self, stream: io.BufferedReader, nbytes: int) -> None:
+        self._stream, self._nbytes = stream, nbytes
 
-    def skip(self, count: int) -> None:
-        if count > len(self._data) - self.at:
-            raise _ShortError(self.at + count)
-        self.at += count
+    @property
+    def at(self) -> int:
+        return self._stream.tell()
 
     def take(self, count: int) -> bytes:
-        self.skip(count)
-        return self._data[self.at - count : self.at]
+        self._check(count)
+        return self._stream.read(count)
+
+    def _check(self, count: int) -> None:
+        if count > self._nbytes - self.at:
+            raise CheckpointError(f"its header is cut off: {count:,} bytes are to follow byte {self.at:,}")
 
     def number(self, letter: str) -> Any:
         return self.numbers(letter, 1)[0]
@@ -230,11 +222,12 @@ class _Cursor:
         text = data[:_MAX_TEXT_NBYTES].decode("utf-8", "replace")
         return text if len(data) <= _MAX_TEXT_NBYTES else f"{text}…"
 
+    def skip(self, count: int) -> None:
+        self._check(count)
+        self._stream.seek(count, io.SEEK_CUR)
+
     def skip_texts(self, count: int) -> None:
         """Pass so many texts: a vocabulary has some hundred thousands."""
-        unpack_from, at, last = struct.Struct("<Q").unpack_from, self.at, len(self._data) - 8
+        unpack, take = struct.Struct("<Q").unpack, self.take
         for _ in range(count):
-            if at > last:
-                raise _ShortError(at + 8)
-            at += 8 + unpack_from(self._data, at)[0]
-        self.skip(at - self.at)
+            take(unpack(take(8))[0])

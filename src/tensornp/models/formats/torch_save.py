@@ -1,6 +1,6 @@
 """List files of `torch.save`: the zip, and the format before it.
 
-A pickle is read and not run, and no value of a tensor is read.
+A pickle is read and not run, and no value of a tensor is read. Tensors of big-endian files have no values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
-from tensornp.models.entries.in_file import FileSource, inner_text, nbytes_of, weight_in
+from tensornp.models.entries.in_file import FileSource, nbytes_of, weight_in
 from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
@@ -24,7 +24,7 @@ from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
 from tensornp.models.pickles.leaves import Leaves, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
-from tensornp.models.pickles.torch_pickle import DTENSOR, PickledTensor, Storage, read_torch_pickle
+from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
 from tensornp.models.quantization.codecs import quantized
 
@@ -174,7 +174,7 @@ class _Storages(NamedTuple):
         laid = partial(self._laid, name, code)
         if tensor.storage is None:
             return self._wrapper(name, tensor, code)
-        if tensor.quantizer is not None and tensor.is_sound:
+        if tensor.quantizer is not None and not tensor.problem:
             return quantized(laid(tensor), tensor.quantizer, laid)
         return laid(tensor)
 
@@ -185,10 +185,10 @@ class _Storages(NamedTuple):
         source = FileSource(
             tensor.shape, tensor.dtype, self.file,
             (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            unless_in_order(tensor.shape, tensor.strides) if tensor.is_sound else None,
+            None if tensor.problem else unless_in_order(tensor.shape, tensor.strides),
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
-        nbytes = nbytes_of(source) if tensor.is_sound else 0
+        nbytes = 0 if tensor.problem else nbytes_of(source)
         notes = [tensor.class_name]
         if not problem and tensor.storage_nbytes > nbytes:
             notes.append(part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk"))
@@ -205,11 +205,9 @@ class _Storages(NamedTuple):
         parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
         # Two attributes can be one tensor.
         nbytes = sum({part.extents: part.nbytes for part in parts}.values())
-        inner = [(name, one.dtype, one.shape) for name, one in tensor.inner]
-        note = inner_text(tensor.class_name, inner) if tensor.class_name != DTENSOR else DTENSOR
         path = self.file.path
         source = NoSource(path, identity=(path, id(tensor)), consists_of=tuple(parts))
         return WeightEntry(
-            name, kind, tensor.shape, tensor.dtype, nbytes, source, code, note, tensor.problem,
+            name, kind, tensor.shape, tensor.dtype, nbytes, source, code, tensor.class_name, tensor.problem,
             wanted_imports=self.wanted,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.errors import ChangedFileError, CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import AbsentError, Address, Place, why_outside
@@ -45,7 +45,7 @@ def open_file(path: Place) -> Contents:
     form, found = read_contents(listed(path))
     if form.is_apart:
         is_asked = not isinstance(path, Address) or may_have_meaning(found.entries)
-        found = _with_config(found, *(config_beside(path.parent) if is_asked else ({}, [])))
+        found = _with_config(found, path.parent if is_asked else None)
     elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
         raise CheckpointError(f"{str(path)!r} holds nothing")
     else:
@@ -57,8 +57,9 @@ def open_file(path: Place) -> Contents:
     return found._replace(problems=[*found.problems, *said])
 
 
-def _with_config(found: Contents, config: dict[str, Any], unread: list[str]) -> Contents:
-    """Return contents with the meaning that the configurations beside them give to codes."""
+def _with_config(found: Contents, folder: Place | None) -> Contents:
+    """Return contents with the meaning that the configurations in their folder give to codes."""
+    config, unread = config_beside(folder) if folder is not None else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
     return Contents(entries, metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
@@ -74,7 +75,7 @@ def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
 def open_parts(folder: Path, names: list[str]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
     found = _read_files(folder, names)
-    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), *config_beside(folder))
+    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), folder)
 
 
 def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
@@ -82,7 +83,6 @@ def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] |
     found: dict[str, WeightEntry] = {}
     problems: list[str] = []
     said: dict[str, Any] = {}
-    why: dict[str, str] = {}
     every = list(files)
     for file in every:
         try:
@@ -91,24 +91,23 @@ def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] |
             if places is None and len(every) == 1:
                 raise
             problems.append(NotListed(error))
-            why[file] = f"its file {shown_name(file)} cannot be read"
             continue
-        why[file] = f"it is not in {shown_name(file)}"
         problems += [problem_of_part(file, problem) for problem in contents.problems]
         said = with_more(said, contents.metadata)
         for entry in contents.entries if form.is_apart else relate(contents.entries):
             lies = f"{shown_name(entry.name)} lies in {shown_name(file)}"
-            if places is None and entry.name in found:
-                problems.append(NotListed(f"{lies} and in another file, and is listed of the last"))
-            elif places is not None and places.get(entry.name, file) != file:
+            if places is not None and places.get(entry.name, file) != file:
                 problems.append(NotListed(f"{lies}, where the index has it not"))
                 continue
+            if entry.name in found:
+                problems.append(NotListed(f"{lies} and in another file, and is listed of the last"))
             elif places is not None and entry.name not in places:
                 problems.append(f"{lies}, and is not in the index")
-            is_indexed = places is None or entry.name in places
-            found[entry.name] = entry if is_indexed else noted(entry, "not in the index")
+            found[entry.name] = entry
     lost = [
-        found.pop(name) if name in found else nothing(name, "tensor", "", why[file], file)
+        found.pop(name)
+        if name in found
+        else nothing(name, "tensor", "", f"it is not read from {shown_name(file)}", file)
         for name, file in (places or {}).items()
         # A number or a text, which old indices list as well.
         if name in found or name not in said
@@ -192,7 +191,7 @@ def open_index(path: Place) -> Contents:
     said = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     metadata = with_more(found.metadata, own) if isinstance(own, dict) else found.metadata
     found = found._replace(metadata=metadata, problems=[*said, *found.problems])
-    return _with_config(found, *config_beside(path.parent))
+    return _with_config(found, path.parent)
 
 
 def open_offload_folder(folder: Path) -> Contents:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
-_MAY_BE_ADDRESS = re.compile(r"\w\w:/")
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
 _RANKS = {
@@ -94,14 +93,12 @@ def _found(typed: str) -> str:
     try:
         os.lstat(typed)
     except (FileNotFoundError, NotADirectoryError):
-        cure = " here; an address begins with its scheme, has two slashes, and is a text"
-        said = f"there is no '{cut(shown_path(typed), MAX_TOLD)}'"
-        raise CheckpointError(said + (cure if _MAY_BE_ADDRESS.search(typed) else "")) from None
+        raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'") from None
     except (OSError, ValueError) as error:
         said = f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
         raise CheckpointError(said) from None
     # Not normalized: what is above a symbolic link is not what its name says.
-    return typed if os.path.isabs(typed) else os.path.join(os.getcwd(), typed)
+    return os.path.join(os.getcwd(), typed)
 
 
 def _open_address(there: Address) -> Contents:

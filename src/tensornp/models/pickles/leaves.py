@@ -1,4 +1,7 @@
-"""List the tensors and plain values in the contents of a pickle, each with the keys that lead to it."""
+"""List the tensors and plain values in the contents of a pickle, each with the keys that lead to it.
+
+Elements of sets and arguments of unknown calls have their places as keys, which no expression reaches.
+"""
 
 from __future__ import annotations
 

@@ -219,10 +219,6 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         (nbytes,) = struct.unpack("<Q", self.read(8))
         self.append(self.read(min(nbytes, MAX_NBYTES)))
 
-    def load_int(self) -> None:
-        text = self.readline().rstrip(b"L\n")
-        self.append({b"00": False, b"01": True}[text] if text in (b"00", b"01") else int(text))
-
     def load_long4(self) -> None:
         (nbytes,) = struct.unpack("<i", self.read(4))
         if nbytes > _MAX_INT_NBYTES:
@@ -234,10 +230,9 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
 
 
 _CHANGED = (
-    "REDUCE NEWOBJ NEWOBJ_EX INST OBJ BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 INT LONG4 FRAME"
+    "REDUCE NEWOBJ NEWOBJ_EX INST OBJ BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME"
 ).split()
 _Reader.dispatch |= {getattr(pickle, name)[0]: getattr(_Reader, f"load_{name.lower()}") for name in _CHANGED}
-_Reader.dispatch[pickle.LONG[0]] = _Reader.load_int
 
 
 def mapping_of(given: Any = ()) -> dict[Any, Any]:

@@ -62,9 +62,8 @@ class Storage(NamedTuple):
 class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
-    `problem` says why it is not read, and `is_sound` is False if the view does not fit its storage. A tensor with a
-    `quantizer` shows the integer codes. A tensor without a storage is of a class that computes its values from its
-    attributes `inner`, of which the `parts` have a storage.
+    `problem` says why it is not read. A tensor with a `quantizer` shows the integer codes. A tensor without a storage
+    is of a class that computes its values from `parts`.
     """
 
     storage: Storage | None = None
@@ -74,10 +73,8 @@ class PickledTensor(NamedTuple):
     strides: tuple[int, ...] = ()
     is_parameter: bool = False
     problem: str = ""
-    is_sound: bool = True
     quantizer: Any = None
     class_name: str = ""
-    inner: tuple[tuple[str, PickledTensor], ...] = ()
     parts: tuple[PickledTensor, ...] = ()
 
     @property
@@ -138,7 +135,7 @@ def _tensor(
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
     made = PickledTensor(storage, name, offset, shape, strides, quantizer=quantizer)
     if problem := _problem(made):
-        return made._replace(problem=problem, is_sound=False)
+        return made._replace(problem=problem)
     # A view may be meant conjugated or negated.
     return made._replace(problem="it is a lazy view; save its resolve_conj().resolve_neg()") if metadata else made
 
@@ -177,12 +174,10 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
     tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
     pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
     attributes = {key: value for key, value in pairs if type(key) is str}
-    inner = [(legible(key[:MAX_NAME]), one) for key, one in attributes.items() if type(one) is PickledTensor]
-    parts = {id(part): part for _, one in inner for part in ((one,) if one.storage is not None else one.parts)}
-    made = PickledTensor(
-        None, legible(torch_name(dtype)[:MAX_NAME]), 0, shape, class_name=name, inner=tuple(inner),
-        parts=tuple(parts.values()),
-    )  # fmt: skip
+    inner = [one for one in attributes.values() if type(one) is PickledTensor]
+    parts = {id(part): part for one in inner for part in (one.parts if one.storage is None else (one,))}
+    dtype_name = legible(torch_name(dtype)[:MAX_NAME])
+    made = PickledTensor(None, dtype_name, 0, shape, class_name=name, parts=tuple(parts.values()))
     if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
         why = f"{name} computes its values, and no class that a file names is imported"
         return made._replace(problem=f"{why}; give weights what torch.load returns, if you trust the file")
@@ -199,7 +194,7 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
 
 
 def _unread(problem: str) -> PickledTensor:
-    return PickledTensor(problem=problem, is_sound=False)
+    return PickledTensor(problem=problem)
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -234,35 +229,29 @@ def _of(modules: str, names: str, make: Maker | None = None) -> dict[Import, Mak
 
 _WRAPPER = Import("torch._utils", "_rebuild_wrapper_subclass")
 _BUILTINS = "builtins __builtin__"
-_DISTRIBUTED = " ".join(
-    f"torch.distributed.{package}{module}"
-    for package in ("tensor", "_tensor")
-    for module in ("", ".api", "._dtensor_spec", ".placement_types")
-)
 _TENSOR_IMPORTS: dict[Import, Maker | None] = (
     _of("collections", "OrderedDict", mapping_of)
     | _of("collections", "defaultdict", lambda _=None, given=(): mapping_of(given))
     | _of(_BUILTINS, "set frozenset", PickledSet)
     | _of(_BUILTINS, "dict", mapping_of)
-    | _of("torch", " ".join(("dtype Tensor strided", *_STORAGES, *KNOWN)))
     | _of("torch", "Size", _first)
     | _of("torch", "device", _text)
     | _of("torch.serialization", "_get_layout", _text)
     | _of("torch.jit._pickle", "build_tensorlist restore_type_tag", _first)
-    | _of("torch.storage", "UntypedStorage TypedStorage")
-    | _of("torch.nn.parameter", "Parameter Buffer")
     | _of("torch._tensor", "_rebuild_from_type_v2", _tensor_of_class)
     | _of("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", _tensor)
     | _of("torch._utils", "_rebuild_tensor_v3", lambda *a: _tensor(*a[:6], *a[7:8], dtype=torch_name(a[6]) or "?"))
     | _of("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", _parameter)
     | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4], *a[5:6], quantizer=a[4] or ()))
     | _of("torch._utils", "_rebuild_wrapper_subclass")
-    | _of("torch.distributed.device_mesh", "DeviceMesh")
-    | _of("torch.distributed._mesh_layout", "_MeshLayout _FlatLayout")
-    | _of(_DISTRIBUTED, "DTensor DTensorSpec TensorMeta ShardOrderEntry Shard _StridedShard Replicate Partial")
 )
 """Imports of tensors and containers."""
-_TORCH_NAME = re.compile(r"per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*")
+_OF_TENSORS = re.compile(
+    r"torch\.(dtype|Tensor|strided|per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*|storage\.(Untyped|Typed)Storage"
+    r"|nn\.parameter\.(Parameter|Buffer)|distributed\.(_?tensor|device_mesh|_mesh_layout)(\.\w+)*\."
+    r"(DTensor(Spec)?|TensorMeta|ShardOrderEntry|_?(Strided)?Shard|Replicate|Partial|DeviceMesh|_(Mesh|Flat)Layout))"
+)
+"""Other imports of tensors, which are neither called nor made."""
 _PLAIN_IMPORTS = (
     _of("_codecs", "encode", _encoded)
     | _of(_BUILTINS, "complex", complex)
@@ -273,7 +262,8 @@ _PLAIN_IMPORTS = (
 
 
 def is_of_tensors(what: Import) -> bool:
-    return what in _TENSOR_IMPORTS or (what.module == "torch" and bool(_TORCH_NAME.fullmatch(what.name)))
+    is_dtype = what.module == "torch" and (what.name in _STORAGES or what.name in KNOWN)
+    return what in _TENSOR_IMPORTS or is_dtype or bool(_OF_TENSORS.fullmatch(str(what)))
 
 
 def _maker_of(what: Import) -> Maker | None:

@@ -11,10 +11,6 @@ from tensornp.models.pickles.torch_pickle import is_of_tensors
 
 _CLASS_OF_TORCH = re.compile(r"torch\.(nn\.modules|optim)\.[\w.]+\._?[A-Z]\w*", re.ASCII)
 """Layers and optimizers: these modules have no function with such a name."""
-_CLASS_OF_SHARDS = re.compile(
-    r"torch\.distributed\.(_?tensor|device_mesh)[\w.]*\."
-    r"(DTensor|DTensorSpec|DeviceMesh|Partial|Replicate|Shard|TensorMeta|_StridedShard)"
-)
 _HOLDER = re.compile(
     r"argparse\.Namespace|types\.SimpleNamespace|pathlib(\._local)?\.(Posix|Windows)Path"
     r"|datetime\.(datetime|timedelta)|_codecs\.encode|decimal\.Decimal|uuid\.UUID|numpy\.(dtype|ndarray)"
@@ -44,7 +40,7 @@ class WantedImport(str):
     @property
     def is_alarm(self) -> bool:
         """Whether it is neither a class of torch nor one that merely holds values."""
-        harmless = (_HOLDER, _CLASS_OF_TORCH, _CLASS_OF_SHARDS)
+        harmless = (_HOLDER, _CLASS_OF_TORCH)
         # A name with a dot reaches through an object.
         return "." in self.wanted.name or not any(one.fullmatch(str(self.wanted)) for one in harmless)
 

@@ -12,7 +12,7 @@ import numpy as np
 from tensornp.errors import NoDataError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
-from tensornp.models.entries.take import VALUES, Array, Codec, Ranges, Shape, as_slice
+from tensornp.models.entries.take import VALUES, Array, Ranges, Shape, as_slice
 from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, torch_name
 
 _MAX_SCALE = float(np.finfo(np.float32).max)
@@ -23,7 +23,7 @@ _USUAL = 128
 
 
 @dataclass(frozen=True, slots=True)
-class AffineCodes(Codec):
+class AffineCodes:
     """Decodes integer `codes`; with an `axis`, scales and zero points lie in the file."""
 
     codes: str
@@ -89,7 +89,7 @@ def _affine(quantizer: Any, codes: FileSource, laid: Callable[[PickledTensor], W
 
 
 @dataclass(frozen=True, slots=True)
-class BlockScale(Codec):
+class BlockScale:
     """Multiplies codes by the scale of their block in float32, as models do.
 
     `block` has the number of elements with a common scale along each dimension.

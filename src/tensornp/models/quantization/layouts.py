@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +54,7 @@ LAYOUTS = {
 }
 """The layouts of each packed format, by the `quant_method` of its configuration."""
 _TELLING = (".qweight", ".SCB", ".weight_packed", "_blocks", ".biases", *_4_BITS)
-"""Names that only packed weights have, or something beside them."""
+"""Name endings of packed weights, and of tensors next to them."""
 _CLASSES = {"Params4bit": ("uint8", 4), "Int8Params": ("int8", 8)}
 """The classes of bitsandbytes: the dtype of their codes, and how many bits each has."""
 
@@ -67,7 +66,7 @@ def with_meaning(entries: Iterable[WeightEntry], config: Mapping[str, Any]) -> t
     """
     every = list(entries)
     by_name = {one.name: one for one in every if isinstance(one._source, FileSource)}
-    said = _told_by(config.get("config")) or _told_by(_header_of(config))
+    said = _told_by(config.get("config"))
     made: dict[str, WeightEntry] = {}
     for codes, scales in _with_scales(by_name):
         if codes.dtype in _FLOAT8:
@@ -97,18 +96,6 @@ def _with_scales(by_name: Mapping[str, WeightEntry]) -> Iterator[tuple[WeightEnt
                 codes = by_name.get(name.removesuffix(end) + end_of_codes) if name.endswith(end) else None
                 if codes is not None and codes is not scales:
                     yield codes, scales
-
-
-def _header_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the quantization settings in the header of a file."""
-    found: dict[str, Any] = {}
-    for key in ("config", "quantization_config", "quantization"):
-        try:
-            found[key] = json.loads(metadata[key]) if isinstance(metadata.get(key), str) else {}
-        except (ValueError, RecursionError):
-            continue
-    config = found.pop("config", {})
-    return {**(config if isinstance(config, dict) else {}), **found}
 
 
 def _told_by(config: Any) -> dict[str, Any]:
