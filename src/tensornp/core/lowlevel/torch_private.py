@@ -68,6 +68,16 @@ def is_in_dispatch_mode_or_transform() -> bool:
     return bool(_included_keys().raw_repr() | _USUAL_KEYS != _USUAL_KEYS)
 
 
+def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
+    functorch: Any = torch._C._functorch
+    is_batched = False
+    while is_functorch_wrapper(wrapper):
+        is_batched = is_batched or functorch.is_batchedtensor(wrapper)
+        wrapper = functorch.get_unwrapped(wrapper)
+    return wrapper, is_batched
+
+
 def stored_elements(sparse: Any) -> tuple[torch.Tensor, torch.Tensor]:
     """Return indices and values of a COO tensor without coalescing it."""
     return torch.Tensor._indices(sparse), quietly(torch.Tensor._values, sparse)

@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.sharded import decide_shard, has_part
-from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
@@ -169,12 +169,17 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
 
 
 def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: TensornpError) -> Preview | None:
-    """Return the outer elements of an array that is too large, else None."""
-    if info is None or not isinstance(refusal, TooLargeError):
-        return None
+    """Return the outer elements of an array that is too large, or the values inside torch.func; else None."""
     try:
-        plan = decide_shard(info, "local" if has_part(info) else None)
-        return replace(_shown(tensor, info, plan, show), note=str(refusal))
+        if info is not None and isinstance(refusal, TooLargeError):
+            plan = decide_shard(info, "local" if has_part(info) else None)
+            return replace(_shown(tensor, info, plan, show), note=str(refusal))
+        inner, is_batched = torch_private.inside_transforms(tensor)
+        if inner is tensor:
+            return None
+        info = inspect(inner)
+        more = "; shown: the values of all calls of vmap" if is_batched else ""
+        return replace(show(inner, info, decide(info)), note=f"{refusal}{more}")
     except Exception:
         return None
 

@@ -51,6 +51,7 @@ class Source:
     shape: tuple[int, ...]
     scope: str = "all elements"
     axis: int | None = None
+    nested_shapes: tuple[tuple[int, ...], ...] = ()
     order: tuple[int, ...] | None = None
     shard: ShardFacts | None = None
     is_dequantized: bool = False
@@ -60,7 +61,11 @@ class Source:
         return sum([part.times * part.numel for part in self.parts])
 
     def index(self, flat: int) -> tuple[int, ...]:
-        """Return the index of an element by its number; in a sharded tensor, the index in the whole."""
+        """Return the index of an element by its number: in a sharded tensor, that in the whole; in a nested, of a part."""
+        for number, part in enumerate(self.nested_shapes):
+            if flat < math.prod(part):
+                return (number, *map(int, np.unravel_index(flat, part)))
+            flat -= math.prod(part)
         index = tuple(int(i) for i in np.unravel_index(flat, self.shape)) if self.shape else ()
         return self.shard.index_in_whole(index) if self.shard is not None else index
 
@@ -103,8 +108,6 @@ def source_of(
         raise BadRequestError(info.kind.refusal)
     if info.kind.is_masked or (is_dense and info.kind is SPARSE):
         return _of_array(to_numpy(obj), axis, in_order)
-    if is_dense and info.kind.gives_several:
-        raise BadRequestError(f"{caller} takes one tensor on each side, not a nested one; pass t.unbind()")
     return _of_tensor(obj, info, axis, in_order)
 
 
@@ -148,13 +151,16 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         # One zero stands for all that are not stored.
         stored.append(stored[0].new_zeros(1).expand(num_zeros))
     parts = [part_of_tensor(one, at, in_order=in_order) for one in stored]
+    # Other parts make another tensor, also if there are none.
+    shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
     # A class may store its values in another order than its own strides say.
     strides = stored[0].stride() if info.stride is not None and all(map(_is_flat, parts)) else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
-        tuple(stored[0].shape) if kind.gives_several and stored else info._array_shape,
+        shapes[0] if shapes else info._array_shape,
         axis=at,
+        nested_shapes=shapes,
         order=order_of(info.shape, strides) if strides is not None else None,
         is_dequantized=info._is_quantized or kind.has_other_meaning,
     )

@@ -186,9 +186,14 @@ def test_the_largest_difference_has_its_place(dtype):
     assert tnp.compare(torch.tensor(1.0), torch.tensor(3.0))._largest_difference == ()
 
 
-def test_nested_tensors_are_compared_part_by_part():
-    """Each part is a tensor of its own."""
-    t = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
-    with pytest.raises(tnp.BadRequestError, match=r"pass t.unbind\(\)"):
-        tnp.compare(t, t)
-    assert tnp.compare(list(t.unbind()), list(t.unbind())).equal
+def nested(*sizes: int) -> torch.Tensor:
+    return torch.nested.nested_tensor([torch.ones(size) for size in sizes])
+
+
+def test_parts_of_nested_tensors_are_told_apart():
+    """Equal numbers in other parts are another tensor, and so is a plain one."""
+    assert tnp.compare(nested(2, 1, 3), nested(2, 1, 3)).equal
+    for other in (nested(2, 3, 1), nested(2, 4), torch.ones(6), torch.ones(2)):
+        found = tnp.compare(nested(2, 1, 3), other)
+        assert not found.equal
+        assert "differ" in found.verdict

@@ -154,8 +154,8 @@ def _compared(a: Any, b: Any) -> Comparison:
     # The dtypes are those of a tensor in memory.
     own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
     shapes, dtypes = (first.shape, second.shape), (own, other)
-    if first.shape != second.shape:
-        verdict = f"shapes differ: {first.shape} and {second.shape}"
+    if (first.shape, first.nested_shapes) != (second.shape, second.nested_shapes):
+        verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
         retyped = ("tensor",) if dtypes[0] != dtypes[1] else ()
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=retyped)
     refuse_endless(first, "compare")
@@ -173,6 +173,12 @@ def _compared(a: Any, b: Any) -> Comparison:
     if is_in_memory and Target(a).compare(b) in ("same object", "same elements"):
         found = replace(found, _note="both are the same memory: a copy before a step, as by .clone(), keeps old values")
     return found
+
+
+def _shapes_text(source: Source) -> str:
+    # The last one of nested shapes stands for their end.
+    shapes = [*map(str, source.nested_shapes[:-1])]
+    return f"[{', '.join(shapes[:3])}{', ...' if shapes[3:] else ''}]" if source.nested_shapes else str(source.shape)
 
 
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:
