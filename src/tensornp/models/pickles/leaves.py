@@ -83,8 +83,8 @@ class Leaves:
             verb = "is" if self._num_arrays == 1 else "are"
             yield f"{counted(self._num_arrays, 'NumPy array')} in {who} {verb} not listed"
         if self._is_cut:
-            limits = f"more than {MAX_ENTRIES:,} values, or some deeper than {_MAX_DEPTH}"
-            yield f"{who} has {limits}, and not all are listed"
+            limits = f"more than {MAX_ENTRIES:,}, deeper than {_MAX_DEPTH}, or reached in very many ways"
+            yield f"some values of {who} are not listed: {limits}"
 
 
 _NO_KEY = object()
