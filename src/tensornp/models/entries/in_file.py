@@ -105,7 +105,7 @@ class StoredSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class FileSource(StoredSource):
-    """Elements of a file from byte `offset`, `strides` elements apart; None stands for the order without gaps.
+    """Elements of a file from byte `offset`, `strides` elements apart; None is the order without gaps.
 
     Their bytes may be in the other order than on this machine (`is_swapped`). A `codec` returns the meaning of the
     elements in some ranges, in float32; equal ones decode equal bits alike. Its `quantized` is torch's dtype of such

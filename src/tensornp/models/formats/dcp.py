@@ -88,11 +88,14 @@ def _read(
 ) -> tuple[dict[str, Any], Beside, list[str]]:
     """Return the values by name, the leaves in them, and the problems that are not `known`."""
     roots: dict[str, Any] = {}
-    values, problems = Beside(), list[str]()
+    values, problems, left = Beside(), list[str](), _MAX_NBYTES
     for name, place in stored.items():
         try:
             if isinstance(place, str):
                 raise CheckpointError(place)
+            left -= place[2]
+            if left < 0 or len(values) > MAX_ENTRIES:
+                raise CheckpointError(f"values of more than {_MAX_NBYTES:,} bytes, or with too many parts")
             with opened_item(*place) as item:
                 found = torch_zip_of(item).found
         except TensornpError as error:

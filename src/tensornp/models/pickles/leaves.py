@@ -20,6 +20,8 @@ from tensornp.models.pickles.torch_pickle import (
 
 MAX_ENTRIES = 1_000_000
 """Values and containers that are gone through."""
+_COST_AGAIN = 50
+"""Values as which each counts in a container that is reached again: there may be endlessly many ways to one."""
 _MAX_DEPTH = 100
 _MAX_KEY = 1000
 """Characters of a key in a name."""
@@ -48,6 +50,7 @@ class Leaves:
     def __init__(self, root: Any) -> None:
         self._root, self._left = root, MAX_ENTRIES
         self._num_arrays = 0
+        self._met: set[int] = set()
         self._above: list[int] = []
         self._is_cut = False
 
@@ -63,9 +66,11 @@ class Leaves:
             return
         if id(value) in self._above:
             return
+        cost = _COST_AGAIN if id(value) in self._met else 1
+        self._met.add(id(value))
         self._above.append(id(value))
         for key, part in _parts_of(value):
-            self._left -= 1
+            self._left -= cost
             if self._left < 0 or len(self._above) > _MAX_DEPTH:
                 self._is_cut = True
                 break
@@ -78,8 +83,8 @@ class Leaves:
             verb = "is" if self._num_arrays == 1 else "are"
             yield f"{counted(self._num_arrays, 'NumPy array')} in {who} {verb} not listed"
         if self._is_cut:
-            limits = f"more than {MAX_ENTRIES:,} values, or some deeper than {_MAX_DEPTH}"
-            yield f"{who} has {limits}, and not all are listed"
+            limits = f"more than {MAX_ENTRIES:,}, deeper than {_MAX_DEPTH}, or reached in very many ways"
+            yield f"some values of {who} are not listed: {limits}"
 
 
 _NO_KEY = object()
