@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from older import needs_complex32, since
+from older import needs_complex32
 
 import tensornp as tnp
 
@@ -53,17 +53,6 @@ def test_a_masked_array_becomes_a_masked_tensor_and_comes_back(hidden):
     assert repr(back) == repr(np.ma.MaskedArray(array.data, mask=np.ma.getmaskarray(array)))
     with pytest.raises(tnp.CopyRequiredError, match="masked"):
         tnp.to_tensor(array, copy=False)
-
-
-@since("2.8", "float4 is there")
-def test_float4_is_packed_by_twos_and_comes_back():
-    """NumPy has one value a byte, torch two; an odd number cannot be packed."""
-    packed = torch.arange(8, dtype=torch.uint8).mul(17).view(2, 4).view(torch.float4_e2m1fn_x2)
-    array = tnp.to_numpy(packed, dtype="float4_e2m1fn")
-    assert (array.dtype, array.shape) == (np.dtype(ml_dtypes.float4_e2m1fn), (2, 8))
-    assert torch.equal(tnp.to_tensor(array).view(torch.uint8), packed.view(torch.uint8))
-    with pytest.raises(tnp.UnsupportedArrayError, match="pad"):
-        tnp.to_tensor(array[:, 1:])
 
 
 @needs_complex32

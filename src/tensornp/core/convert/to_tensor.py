@@ -12,7 +12,7 @@ from tensornp.core.convert.plan import flag
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.lowlevel.text import legible, quoted, with_article
+from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.weight import refused
@@ -139,7 +139,8 @@ def usable_device(device: Any) -> torch.device:
 
 def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
     facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
-    if facts is None or not hasattr(torch, facts.name):
+    # torch packs two 4-bit floats into each byte.
+    if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
         cure = f"each field, array[{array.dtype.names[0]!r}]" if array.dtype.names else "to numbers, with .astype()"
         raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
     obstacle = _why_not_shared(array, facts, device)
@@ -150,13 +151,6 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     elif obstacle:
         # torch takes no array as it is that it could not share, not even on its way to another device.
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    if facts.values_per_element > 1:
-        if not array.ndim or array.shape[-1] % 2:
-            raise UnsupportedArrayError(
-                f"torch packs two 4-bit floats into each byte, and shape {array.shape} is odd; pad the last dimension"
-            )
-        codes = torch.from_numpy(array.view(np.uint8) & np.uint8(15))
-        return (codes[..., 0::2] | codes[..., 1::2] << 4).view(torch.float4_e2m1fn_x2).to(device)
     # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
     tensor = torch.from_numpy(array.view(np.dtype(facts.bits or facts.numpy)))
     return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
@@ -167,8 +161,6 @@ def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, devic
         return f"an array that is to be on {device}"
     if not array.flags.writeable:
         return "a read-only array"
-    if facts.values_per_element > 1:
-        return f"{with_article(str(array.dtype))} array, of one value a byte,"
     if not array.dtype.isnative:
         return f"a {array.dtype.str} array of foreign byte order"
     if any(stride < 0 or stride % array.itemsize for stride in array.strides):

@@ -86,11 +86,7 @@ def summary_of_comparison(found: Comparison, options: DisplayOptions) -> Compari
 
 @modes.outside_modes
 def summarize_comparison(a: Any, b: Any, options: DisplayOptions, names: tuple[str, str]) -> ComparisonSummary:
-    comparison = compare(a, b)
-    if not options.has_pictures or not comparison._num_changed:
-        return ComparisonSummary(names, comparison)
-    try:
-        picture = difference_map(a, b)
-    except TensornpError:
-        picture = None
+    comparison, picture = compare(a, b), None
+    with suppress(TensornpError):
+        picture = difference_map(a, b) if options.has_pictures and comparison._num_changed else None
     return ComparisonSummary(names, comparison, picture)

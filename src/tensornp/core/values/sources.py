@@ -31,7 +31,7 @@ from tensornp.core.values.blocks import (
     part_of_reader,
     part_of_tensor,
 )
-from tensornp.core.values.stored import StoredValues
+from tensornp.core.values.stored import MASKED_ARRAY, StoredValues
 from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
 
 MAX_NUMEL = 2**38
@@ -114,7 +114,7 @@ def source_of(
 def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
     if issubclass(type(array), np.ma.MaskedArray):
         if in_order or axis is not None:
-            raise BadRequestError("a masked array hides elements; pass a.compressed(), or a.data for all")
+            raise BadRequestError(MASKED_ARRAY)
         shown = array.compressed()
         return replace(_of_array(shown, None, in_order), scope=f"{shown.size:,} of {array.size:,} shown")
     plain_array = np.ndarray.view(array, np.ndarray)

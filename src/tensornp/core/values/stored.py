@@ -18,9 +18,11 @@ from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, Places
 from tensornp.core.tensor.info import inspect
+from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
 Box = tuple[slice, ...]
+MASKED_ARRAY = "a masked array hides elements; pass a.compressed(), or a.data for all"
 
 
 @final
@@ -78,9 +80,10 @@ class StoredValues:
 def values_of_array(array: Array) -> torch.Tensor | StoredValues:
     """Return the values of an array as those of a tensor; raise UnsupportedArrayError for other dtypes."""
     facts = KNOWN.get(array.dtype.name)
-    is_masked = issubclass(type(array), np.ma.MaskedArray)
-    if is_masked or facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
-        # It has a mask, two elements are packed into a byte, or there is no such dtype.
+    if issubclass(type(array), np.ma.MaskedArray):
+        raise BadRequestError(MASKED_ARRAY)
+    if facts is None or not hasattr(torch, facts.name):
+        # Torch has it from a later version on, or not at all.
         return tensor_from_numpy(array, None, torch.device("cpu"))
 
     def box(at: Box) -> torch.Tensor:
