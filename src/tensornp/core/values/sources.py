@@ -61,7 +61,7 @@ class Source:
         return sum([part.times * part.numel for part in self.parts])
 
     def index(self, flat: int) -> tuple[int, ...]:
-        """Return the index of an element by its number: in a sharded tensor, that in the whole; in a nested, of a part."""
+        """Return the index of an element by its number: in a sharded tensor, the one in the whole."""
         for number, part in enumerate(self.nested_shapes):
             if flat < math.prod(part):
                 return (number, *map(int, np.unravel_index(flat, part)))

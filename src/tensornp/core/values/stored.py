@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, product
 from typing import Any, NamedTuple, final
@@ -31,7 +30,7 @@ class StoredValues:
     """The values of a tensor that lies in a file, read some at a time.
 
     `read_box` returns a box as a new tensor, and `read_flat` some elements from one on, if they lie in order. `codes`
-    are the stored values of a weight whose `scheme` gives them their meaning. `reading` opens the file for many reads.
+    are the stored values of a weight whose `scheme` gives them their meaning.
     """
 
     shape: tuple[int, ...]
@@ -42,16 +41,6 @@ class StoredValues:
     quantized: str = ""
     codes: StoredValues | None = None
     scheme: object = None
-    is_sequential: bool = False
-    reading: Callable[[], AbstractContextManager[Callable[[int, int], Array]]] | None = None
-
-    @contextmanager
-    def opened(self) -> Iterator[StoredValues]:
-        if self.reading is None:
-            yield self
-            return
-        with self.reading() as read_flat:
-            yield replace(self, read_flat=read_flat)
 
     @property
     def array_shape(self) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,8 +138,7 @@ def compare(a: Any, b: Any) -> Comparison:
     - Norms of numbers beyond 1e154 are infinite.
     - Nothing is changed.
     """
-    with ExitStack() as stack:
-        return _compared(*(stack.enter_context(one.opened()) if type(one) is StoredValues else one for one in (a, b)))
+    return _compared(a, b)
 
 
 @outside_modes

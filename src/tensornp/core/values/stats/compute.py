@@ -34,7 +34,6 @@ from tensornp.core.values.stats.figures import (
     times,
 )
 from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, scoped, sum_of
-from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -102,8 +101,6 @@ def scan(
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task."""
     source = source_of(obj, axis, info=info, caller=caller)
-    if type(obj) is StoredValues and obj.is_sequential:
-        num_threads = 1
     return scan_source(source, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
 
 
