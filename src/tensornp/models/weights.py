@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError
@@ -68,8 +69,12 @@ def weights(
         from tensornp.models.opening.path import open_checkpoint
 
         return open_checkpoint(obj, model)
+    if not isinstance(expression, str):
+        raise BadRequestError(f"expression must be a str, got {an_instance(expression)}")
     if namespace is None:
         namespace = names_of_caller(sys._getframe())
+    if not isinstance(namespace, Mapping):
+        raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
     from tensornp.models.live.container import explorer_of
 
     return explorer_of(obj, expression, model, namespace)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.aliases import Target
+from tensornp.core.tensor.kinds import form_of
 from tensornp.core.values.compare.numbers import PairTally, pairs_of
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.record import ALL
@@ -143,7 +145,8 @@ def compare(a: Any, b: Any) -> Comparison:
 
 @outside_modes
 def _compared(a: Any, b: Any) -> Comparison:
-    first, second = (source_of(obj, in_order=True, is_dense=True, caller="compare") for obj in (a, b))
+    pair = [_unmasked(one) for one in (a, b)]
+    first, second = (source_of(one, in_order=True, is_dense=True, caller="compare") for one in pair)
     is_other = first.shard is not None and second.shard is not None and not first.shard.holds_the_same(second.shard)
     if is_other or first.scope != second.scope:
         held = (first.shard, second.shard) if is_other else (first.scope, second.scope)
@@ -159,10 +162,10 @@ def _compared(a: Any, b: Any) -> Comparison:
     refuse_endless(first, "compare")
     with np.errstate(all="ignore"):
         tally = PairTally(*dtypes)
-        for pair in pairs_of(first, second):
-            tally.add(*pair)
-    if first.is_dequantized or second.is_dequantized:
-        # Codes were not compared.
+        for blocks in pairs_of(first, second):
+            tally.add(*blocks)
+    if first.is_dequantized or second.is_dequantized or pair[0] is not a or pair[1] is not b:
+        # Codes and hidden elements were not compared.
         tally.has_same_bits = False
     if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
         tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
@@ -171,6 +174,15 @@ def _compared(a: Any, b: Any) -> Comparison:
     if is_in_memory and Target(a).compare(b) in ("same object", "same elements"):
         found = replace(found, _note="both are the same memory: a copy before a step, as by .clone(), keeps old values")
     return found
+
+
+def _unmasked(obj: Any) -> Any:
+    """Return a masked tensor or array as an array with NaN for what it hides; other objects as they are."""
+    is_masked = is_tensor(obj) and form_of(obj).kind.is_masked
+    array = to_numpy(obj) if is_masked else obj
+    if not issubclass(type(array), np.ma.MaskedArray):
+        return obj
+    return array.astype(np.result_type(array.dtype, np.float32)).filled(np.nan)
 
 
 def _shapes_text(source: Source) -> str:
