@@ -40,12 +40,10 @@ def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: boo
     """
     lines, folded, more = folded_text(text, max_height)
     words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
-    shown = [_marked([line], words) for line in lines]
     # An area that scrolls can be reached by keyboard.
     is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
-    shown_html = "\n".join(shown)
-    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{shown_html}</pre>'
+    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{_marked(lines, words)}</pre>'
     if not folded:
         return pre
     bound = 0

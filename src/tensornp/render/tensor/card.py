@@ -10,7 +10,7 @@ from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.record import alarms_of, is_mask
-from tensornp.render.layout.document import Document, Part
+from tensornp.render.layout.document import Document, Part, parts_html
 from tensornp.render.layout.style import CARD, HEAD, HEAD_BADGES, REFUSAL
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
@@ -57,15 +57,15 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     badges of NaN and infinity are buttons that lead there.
     """
     around = summary.surroundings
-    memory = "".join(line.html for line in memory_lines(around))
+    lines = memory_lines(around)
     if summary.plan is None or options.receipt == "hidden":
         receipt = ""
-        memory += "".join(plain_line(text).html for text in folded_lines(around))
+        lines += [plain_line(text) for text in folded_lines(around)]
     else:
         receipt = card_receipt(summary, is_open=options.receipt == "open")
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
     shown = " ".join(
-        badge_html(badge, is_told=bool(receipt), is_link=badge.kind in links) for badge in badges_of(summary)
+        [badge_html(badge, is_told=bool(receipt), is_link=badge.kind in links) for badge in badges_of(summary)]
     )
     is_row = summary.has_values_in_row
     badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
@@ -80,7 +80,9 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         # A loss.
         note = "%%follow finds the line that made it" if summary.stats and alarms_of(summary.stats) else note
     note = f"<small>{escape(note)}</small>" if note else ""
-    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{memory}{values}{note}</div>'
+    return (
+        f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{parts_html(lines)}{values}{note}</div>'
+    )
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
