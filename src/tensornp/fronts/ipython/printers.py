@@ -129,7 +129,7 @@ class TensorPrinters:
         if not is_ours(obj, self._has_other_display):
             return None
         from tensornp.core.summary.card import TensorSummary, Unshown
-        from tensornp.fronts.ipython.cell_value import reaching_expression, typed_expression
+        from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_html, summary_text
 
         expression = "" if is_met_tensor(obj) else reaching_expression(obj, self._shell)
