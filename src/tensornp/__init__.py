@@ -25,7 +25,7 @@ def __getattr__(name: str) -> Any:
 
 def _mime_of(record: Any) -> tuple[str, str]:
     """Return the MIME type and text that marimo shows for a record; `_mime_` of the records calls this."""
-    mime: tuple[str, str] = import_module("tensornp.fronts.marimo.shown").mime_of(record)
+    mime: tuple[str, str] = import_module("tensornp.fronts.marimo").mime_of(record)
     return mime
 
 

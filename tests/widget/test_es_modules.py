@@ -1,4 +1,4 @@
-"""Modules that import each other become one text, and only in forms that are understood."""
+"""Modules that import each other become one text."""
 
 from __future__ import annotations
 
@@ -34,21 +34,6 @@ def test_what_is_imported_comes_first_and_once(folder):
     assert joined(entry) == (
         "const c = 1;\nconst own = 2;\nfunction b(x) {\n  return x + c;\n}\nexport default () => b(c);\n"
     )
-
-
-@pytest.mark.parametrize(
-    "text", ['import * as b from "./b.js";\n', 'import { b } from "package";\n', "export { b };\n"]
-)
-def test_other_forms_are_refused(folder, text):
-    """Before a page sees them."""
-    with pytest.raises(ValueError, match="must import and export by name"):
-        joined(folder(a=text, b=""))
-
-
-def test_a_name_that_two_modules_declare_is_refused(folder):
-    """In one text, it would be a syntax error."""
-    with pytest.raises(ValueError, match="got two of own"):
-        joined(folder(a='import { b } from "./b.js";\nconst own = 1;\n', b="export const b = 1;\nlet own = 2;\n"))
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -16,7 +16,7 @@ __all__ = ["TensorChildren", "TensorLine"]
 if os.environ.get("TENSORNP_DEBUGGER") == "0":
     __all__ = []
 
-_PANE = "tensornp.fronts.debugger.pane"
+_PANE = "tensornp.fronts.debugger"
 
 
 def _is_tensor_class(cls: Any) -> bool:
@@ -39,7 +39,7 @@ class TensorLine(StrPresentationProvider):
     def get_str_in_context(self, val: Any, context: str) -> str:
         """Return the line of a tensor; its card in a console and for the clipboard."""
         if _is_tensor_class(type(val)) and context in ("repl", "clipboard"):
-            from tensornp.fronts.debugger.pane import text_of
+            from tensornp.fronts.debugger import text_of
 
             return text_of(val)
         return self.get_str(val)
@@ -48,7 +48,7 @@ class TensorLine(StrPresentationProvider):
         """Return the line of a tensor, or the text of a child."""
         if not _is_tensor_class(type(val)):
             return repr(val)
-        from tensornp.fronts.debugger.pane import line_of
+        from tensornp.fronts.debugger import line_of
 
         return line_of(val)
 
@@ -62,7 +62,7 @@ class TensorChildren(TypeResolveProvider):
 
     def get_contents_debug_adapter_protocol(self, obj: Any, fmt: Any = None) -> list[tuple[str, Any, Any]]:
         """Return each child with its name and the end of its expression."""
-        from tensornp.fronts.debugger.pane import Figures, children_of
+        from tensornp.fronts.debugger import Figures, children_of
 
         if isinstance(obj, Figures):
             return obj.children()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tensornp.fronts.marimo.shown import runs_in_notebook
+from tensornp.fronts import marimo
 
 
 def install() -> None:
@@ -19,10 +19,8 @@ def install() -> None:
         from tensornp.fronts.ipython import extension
 
         extension.load(shell)
-    elif runs_in_notebook():
-        from tensornp.fronts.marimo import formatters
-
-        formatters.register()
+    elif marimo.runs_in_notebook():
+        marimo.register()
     else:
         from tensornp.fronts import plain_python
 
@@ -34,7 +32,7 @@ def uninstall() -> None:
     shell, extension = _shell(), sys.modules.get("tensornp.fronts.ipython.extension")
     if shell is not None and extension is not None:
         extension.unload(shell)
-    for name in ("tensornp.fronts.marimo.formatters", "tensornp.fronts.plain_python"):
+    for name in ("tensornp.fronts.marimo", "tensornp.fronts.plain_python"):
         if name in sys.modules:
             sys.modules[name].unregister()
 

@@ -15,7 +15,7 @@ from tensornp.processes.asking import ranks_text
 from tensornp.processes.merged import Drift, OnRanks, Place, RankStats, RankWeights
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
 from tensornp.render.layout.table import Table, TableRow, said_once
-from tensornp.render.layout.words import listed
+from tensornp.render.layout.words import first_lines, listed
 from tensornp.render.models.weights import MAX_ROWS, table_of
 from tensornp.render.pictures.stats_line import stats_line_text
 
@@ -27,14 +27,12 @@ _MAX_ROWS, _MAX_PLACES = 100, 16
 def rank_weights_document(weights: RankWeights) -> Document:
     """Return differences and silent ranks over a table."""
     table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
-    differences = [cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items()]
+    differences = (cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items())
     head = [cut(weights.expression, MAX_SHOWN), weights.told, *said_once(common, is_whole=True)]
-    more = f"… and {len(differences) - _MAX_LINES:,} more" if len(differences) > _MAX_LINES else ""
     return Document(
         (
             headline(" · ".join(head)),
-            *map(alarm_line, differences[:_MAX_LINES]),
-            small_print(more),
+            *map(alarm_line, first_lines(differences, _MAX_LINES)),
             _silent(weights.silent),
             table,
             small_print(rest),
@@ -53,8 +51,9 @@ def _entry(one: OnRanks) -> WeightEntry:
 
 def _silent(reasons: Mapping[Any, str]) -> Part:
     """Return why the first silent ranks have not answered."""
-    more = f"… and {len(reasons) - _MAX_LINES:,} more; .silent has all" if len(reasons) > _MAX_LINES else ""
-    return small_print(*(cut(why, _MAX_LINE) for why in islice(reasons.values(), _MAX_LINES)), more)
+    return small_print(
+        *first_lines((cut(why, _MAX_LINE) for why in reasons.values()), _MAX_LINES, "more; .silent has all")
+    )
 
 
 _WORDS = {"nan": "NaN", "inf": "infinite"}

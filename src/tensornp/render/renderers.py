@@ -41,5 +41,8 @@ RENDERERS = {
 
 def renderer_of(obj: Any) -> str | None:
     """Return the renderer of a record of tensornp, None for other objects."""
-    names = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(obj).__mro__)
-    return next((RENDERERS[name] for name in names if name in RENDERERS), None)
+    for cls in type(obj).__mro__:
+        path = RENDERERS.get(f"{cls.__module__}.{cls.__qualname__}")
+        if path is not None:
+            return path
+    return None

@@ -18,7 +18,7 @@ from tensornp.render.layout.document import Document, Part, alarm_line, headed, 
 from tensornp.render.layout.style import AXIS, CARD, END, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
-from tensornp.render.pictures.legend import captioned_alt, legend_text
+from tensornp.render.pictures.legend import heatmap_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
 from tensornp.render.pictures.stats_line import histogram_alt, number_text, sparkline_of, told_histogram
 from tensornp.render.tensor.badges import badge_html, badges_of
@@ -150,7 +150,7 @@ def _axis_html(histogram: Histogram) -> str:
 
 def picture_html(picture: PlaneMap) -> str:
     """Return a heat map with its legend, as static HTML."""
-    said = captioned_alt(picture.heatmap)
+    said = heatmap_alt(picture.heatmap)
     image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
     legend = legend_text(picture.heatmap, picture.limits)
     return figure_html(image, " · ".join(filter(None, [picture.tiles.title, legend])))

@@ -159,16 +159,10 @@ class Ledger:
 
 @functools.lru_cache(maxsize=1)
 def _shown_by(cell: str) -> str:
-    """Return the expression in the last line of a cell, or the argument of `display`."""
-    lines = cell.strip().splitlines()
+    """Return the expression in the last line of a cell, written as the names of tensors are here."""
     try:
-        last = ast.parse(lines[-1].strip()).body[-1] if lines else None
-        shown = last.value if isinstance(last, ast.Expr) else None
-        if isinstance(shown, ast.Call) and ast.unparse(shown.func) == "display" and len(shown.args) == 1:
-            shown = shown.args[0]
-        # Written as names are written here: without a comment, and with single quotes.
-        return ast.unparse(shown) if shown is not None else ""
-    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):
+        return ast.unparse(ast.parse(cell.rstrip().rpartition("\n")[2], mode="eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
 
 

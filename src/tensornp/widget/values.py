@@ -30,7 +30,7 @@ from tensornp.core.values.shown.window import (
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
-from tensornp.render.pictures.legend import heatmap_alt, overview_legend, window_legend
+from tensornp.render.pictures.legend import heatmap_alt, legend_text, window_legend
 from tensornp.render.pictures.png import data_uri, heatmap_png
 from tensornp.widget.page import NONSENSE, Answer, Handler, Request, integer_of
 
@@ -218,8 +218,10 @@ class Values:
         if overview is None:
             return {"type": "overview"}, []
         heatmap, limits = overview.heatmap, overview.limits
-        picture = {"src": data_uri(heatmap_png(heatmap, limits)), "alt": heatmap_alt(heatmap, limits)}
-        return {"type": "overview", **picture, "words": overview_legend(overview), "plane": heatmap.shape}, []
+        picture = {"src": data_uri(heatmap_png(heatmap, limits)), "alt": heatmap_alt(heatmap)}
+        # What a pixel covers, the last of them, can be seen.
+        words = legend_text(heatmap, limits).split(" · ")[:-1]
+        return {"type": "overview", **picture, "words": words, "plane": heatmap.shape}, []
 
     # --- a name
 

@@ -28,9 +28,8 @@ from tensornp.render.values import panel_stats_html
 from tensornp.widget.page import NONSENSE, Handler, integer_of
 from tensornp.widget.part import ScanningPart, module, stylesheet
 from tensornp.widget.values import Binder, LookedAt, Values, bound
-from tensornp.widget.weight_rows import Found, findings_html, note_html
+from tensornp.widget.weight_rows import Found, ScanFound, findings_html, found_in, note_html
 from tensornp.widget.weight_tree import WeightTree
-from tensornp.widget.weights_scan import ScanFound, found_in
 
 _UNREAD = "values not read yet: Read values looks for NaN"
 

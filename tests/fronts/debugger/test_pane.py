@@ -11,7 +11,7 @@ from accelerator import needs_card, register
 from child import in_fork
 from unchanged import unchanged
 
-from tensornp.fronts.debugger.pane import children_of, line_of, text_of
+from tensornp.fronts.debugger import children_of, line_of, text_of
 
 
 class Odd(torch.Tensor):

@@ -30,7 +30,7 @@ def made(obj):
 @in_fork
 def test_bare_tensors_modules_and_containers_show_as_in_jupyter():
     """The HTML of their cards, also of a subclass that marimo has met before."""
-    from tensornp.fronts.marimo import formatters
+    from tensornp.fronts import marimo as formatters
 
     t, layer = torch.arange(6.0).reshape(2, 3), torch.nn.Linear(3, 2)
     before = made(layer)
@@ -51,7 +51,7 @@ def test_what_is_registered_is_taken_out_again_exactly():
     """No entry is left, also not of the subclasses that were met meanwhile."""
     from marimo._output.formatting import get_formatter
 
-    from tensornp.fronts.marimo import formatters
+    from tensornp.fronts import marimo as formatters
 
     class Own(torch.Tensor):
         """Met while the printers are there."""
@@ -70,7 +70,7 @@ def test_what_another_library_formats_stays_its_own():
     """A subclass of tensors, a list of numbers, and what it has put in the place of our look-up since."""
     from marimo._output import formatting
 
-    from tensornp.fronts.marimo import formatters
+    from tensornp.fronts import marimo as formatters
 
     class Theirs(torch.Tensor):
         """Formatted by another library."""

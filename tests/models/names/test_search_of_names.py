@@ -9,8 +9,8 @@ import tensornp as tnp
 from tensornp.errors import BadRequestError
 from tensornp.models.names.search import fitting, none_fits
 from tensornp.models.outline.columns import Asked
+from tensornp.widget.weight_rows import found_in
 from tensornp.widget.weight_tree import WeightTree
-from tensornp.widget.weights_scan import found_in
 
 NAMES = [
     "encoder.layer.0.attention.query.weight", "encoder.layer.0.attention.query.bias", "encoder.layer.10.Norm.weight",

@@ -23,15 +23,8 @@ _OF_BOTH = ("equal same_bits missing unexpected _renamed reshaped retyped _besid
 
 
 def json_of(record: dict[str, Any]) -> str:
-    """Return a record as JSON, in ASCII, with a line for each weight."""
-    return "{" + ",\n ".join(f"{json.dumps(key)}: {_text(value)}" for key, value in _plain(record).items()) + "}"
-
-
-def _text(value: Any) -> str:
-    """Return a value as JSON, a list of weights in lines."""
-    if value and isinstance(value, list) and isinstance(value[0], dict):
-        return "[\n  " + ",\n  ".join(map(_text, value)) + "\n ]"
-    return json.dumps(value, allow_nan=False)
+    """Return a record as JSON, in ASCII."""
+    return json.dumps(_plain(record), indent=1, allow_nan=False)
 
 
 def listed_record(explorer: WeightsExplorer, order: Column | None) -> dict[str, Any]:

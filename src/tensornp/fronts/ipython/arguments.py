@@ -59,29 +59,17 @@ def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
     flags = flags_of(options)
     with_value = {one.rstrip("=").split(",")[0] for one in options.split() if one.endswith("=")}
     words = list(_WORD.finditer(line))
-    count = 0
-    while count < len(words):
-        word = words[count].group()
-        if not word.startswith("-") or word == "-":
-            break
-        is_long = word.startswith("--")
-        wanted = [
-            long for flag, long in flags.items() if flag.startswith(word) or (not is_long and flag[1:] == word[-1])
-        ]
-        count += 2 if "=" not in word and with_value.intersection(wanted) else 1
-        if word == "--":
-            break
     short = "".join(flag[1] + ":" * (long in with_value) for flag, long in flags.items() if flag[1] != "-")
     long_names = [long + "=" * (long in with_value) for long in flags.values()]
     try:
-        pairs, _ = getopt.getopt([word.group() for word in words[:count]], short, long_names)
+        pairs, others = getopt.getopt([word.group() for word in words], short, long_names)
     except getopt.GetoptError as error:
         said = f"the options are {', '.join(flags)}" if flags else "there are no options"
         raise UsageError(f"{error.msg}; {said}; put an expression that begins with - into parentheses") from None
-    late = next((word.group() for word in words[count:] if re.match("--[a-z]", word.group())), "")
+    late = next((word for word in others if re.match("--[a-z]", word)), "")
     if late:
         raise UsageError(f"{late} stands behind the expression; put options before it")
-    rest = line[words[count].start() :].strip() if count < len(words) else ""
+    rest = line[words[-len(others)].start() :].strip() if others else ""
     return {
         flags[flag]: _QUOTED.sub(r"\2", value) if _QUOTED.fullmatch(value) else value for flag, value in pairs
     }, rest

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.core.magic import Magics, cell_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
@@ -12,11 +11,6 @@ from IPython.display import display
 from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
 from tensornp.fronts.ipython.cell import compile_body, run
 from tensornp.fronts.ipython.names import check_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tensornp.passes.follow import FollowedPass
 
 OPTIONS = {"follow": "operators only= keep= no-grads out,o="}
 
@@ -69,18 +63,13 @@ class PassMagics(Magics):
                 namespace=names,
             )
         body = compile_body(self.shell, cell)
-        with self._shown(followed, options, is_quiet):
-            value = run(self.shell, body)
-        return None if body.is_quiet else value
-
-    @contextmanager
-    def _shown(self, followed: FollowedPass, options: dict[str, str], is_quiet: bool) -> Iterator[None]:
-        """Follow what is run in the block; bind the pass and show its card then, whatever has ended it."""
         try:
             with followed:
-                yield
+                value = run(self.shell, body)
         finally:
+            # Whatever has ended the cell.
             if "out" in options:
                 self.shell.user_ns[options["out"]] = followed
             if not is_quiet:
                 display(followed)
+        return None if body.is_quiet else value

@@ -39,7 +39,7 @@ class TensorPrinters:
         self._config = config
         self._look = look
         self._note = note
-        self._replaced: list[tuple[dict[Any, Any], Any, Any, Any]] = []
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
         self._ready: dict[str, tuple[Any, str]] = {}
         self._texts: Any = None
         self._momentary: tuple[type, Any] | None = None
@@ -47,7 +47,7 @@ class TensorPrinters:
     def register(self) -> None:
         """Put the printers into the shell; torch need not be imported yet."""
         self._texts = self._formatter.formatters["text/plain"]
-        self._put(self._formatter.mimebundle_formatter, object, self._bundle)
+        self._put(self._formatter.mimebundle_formatter, "builtins.object", self._bundle)
         for kind in _TENSORS:
             self._put(self._texts, kind, self._print)
             self._put(self._formatter.formatters["text/html"], kind, self._html)
@@ -56,11 +56,11 @@ class TensorPrinters:
         """Restore every printer that is still ours."""
         self.forget()
         for formatter, kind, printer, before in reversed(self._replaced):
-            for table, key in _places(formatter, kind):
-                if table.get(key) == printer:
-                    del table[key]
-                    if before is not None:
-                        table[key] = before
+            # By its name, and by the class itself.
+            now = [formatter.pop(kind, None), formatter.pop(kind, None)]
+            others = next((one for one in now if one not in (None, printer)), before)
+            if others is not None:
+                formatter.for_type(_met(kind), others)
         self._replaced.clear()
 
     def forget(self, *_: Any) -> None:
@@ -72,10 +72,9 @@ class TensorPrinters:
     def _formatter(self) -> Any:
         return self._shell.display_formatter
 
-    def _put(self, formatter: Any, kind: Any, printer: Any) -> None:
-        table, key = _places(formatter, kind)[-1]
-        self._replaced.append((formatter, kind, printer, table.get(key)))
-        table[key] = printer
+    def _put(self, formatter: Any, kind: str, printer: Any) -> None:
+        self._replaced.append((formatter, kind, printer, formatter.pop(kind, None)))
+        formatter.for_type(_met(kind), printer)
 
     def _bundle(self, obj: Any) -> Any:
         """Return the card of `obj`; anything else keeps its own bundle."""
@@ -130,7 +129,7 @@ class TensorPrinters:
             return None
         from tensornp.core.summary.card import TensorSummary
         from tensornp.core.summary.view import Unshown
-        from tensornp.fronts.ipython.cell_value import reaching_expression, typed_expression
+        from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_html, summary_text
 
         expression = "" if is_met_tensor(obj) else reaching_expression(obj, self._shell)
@@ -203,14 +202,7 @@ class TensorPrinters:
         return is_shell and bool(getattr(sys.stdout, "isatty", lambda: False)())
 
 
-def _places(formatter: Any, kind: Any) -> list[tuple[dict[Any, Any], Any]]:
-    """Return the tables and keys where `formatter` may keep `kind`; the last is the place for it now.
-
-    IPython keeps a class that is named by module and name in another table until it meets an instance.
-    """
-    if not isinstance(kind, str):
-        return [(formatter.type_printers, kind)]
+def _met(kind: str) -> Any:
+    """Return the class of that name if its module is imported; else its name, which IPython keeps until then."""
     module, _, name = kind.rpartition(".")
-    places = [(formatter.deferred_printers, (module, name))]
-    cls = getattr(sys.modules.get(module), name, None)
-    return [*places, (formatter.type_printers, cls)] if cls is not None else places
+    return getattr(sys.modules.get(module), name, kind)

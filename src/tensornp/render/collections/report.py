@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from tensornp.core.memory.changes import Report, ReportLine
-from tensornp.render.layout.document import Document, Part, wrapped
+from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
 
@@ -32,7 +32,7 @@ def report_document(report: Report) -> Document:
     heading = f"<b>{escape(report.heading)}</b>"
     page = f"<details><summary>{heading} · {escape(summary)}</summary>{html}</details>" if summary else heading + html
     texts = [f"{report.heading}:", summary, *(line for line, _ in seen), num_more, *end]
-    return Document((Part(wrapped("\n  ".join(filter(None, texts))), page),), f"{SMALL_TEXT};padding:2px 0")
+    return Document((Part("\n  ".join(filter(None, texts)), page),), f"{SMALL_TEXT};padding:2px 0")
 
 
 def _summary(report: Report) -> str:

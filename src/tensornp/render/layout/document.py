@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,9 +26,6 @@ from tensornp.render.layout.table import Table, html_of, name_html, table_html, 
 if TYPE_CHECKING:
     from tensornp.core.summary.view import Unshown
 
-_MIN_COLUMNS = 20
-"""A terminal that says it has fewer does not know."""
-
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -45,22 +39,6 @@ _PAGE = """<!DOCTYPE html>
 </body>
 </html>
 """
-
-
-def wrapped(text: str) -> str:
-    """Return small print in lines that fit into the terminal; unchanged if the text goes elsewhere."""
-    try:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-    except Exception:
-        # A stand-in for stdout may be closed, or know nothing of terminals.
-        columns = 0
-    if columns < _MIN_COLUMNS:
-        return text
-    # A longer word is a name, or code.
-    wrapper = textwrap.TextWrapper(
-        columns, subsequent_indent="    ", replace_whitespace=False, break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(wrapper.fill(line) if len(line) > columns else line for line in text.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,38 +56,38 @@ class Part:
 
 def headline(said: str) -> Part:
     """Return the line above all others."""
-    return Part(wrapped(said), f'<div style="{HEADING}">{escape(said)}</div>' if said else "", "heading")
+    return Part(said, f'<div style="{HEADING}">{escape(said)}</div>' if said else "", "heading")
 
 
 def small_print(*said: str) -> Part:
     """Return lines of small print without the empty ones."""
     lines = "".join(f'<div style="{HANGING}">{html_of(line)}</div>' for line in said if line)
     html = f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
-    return Part("\n".join(map(wrapped, filter(None, said))), html)
+    return Part("\n".join(filter(None, said)), html)
 
 
 def alarm_line(said: str, rest: str = "") -> Part:
     """Return a line whose first words are an amber alarm."""
     html = f'<span style="{ALARM_TEXT}">{html_of(said)}</span>{html_of(rest)}'
-    return Part(wrapped(said + rest), f'<div style="{SMALL_TEXT}">{html}</div>', "alarm")
+    return Part(said + rest, f'<div style="{SMALL_TEXT}">{html}</div>', "alarm")
 
 
 def section(name: str, parts: tuple[Part | Table, ...]) -> Part:
     """Return parts with a CSS class, for a script."""
-    return Part(html=lambda: f'<div class="{name}">{_html(parts)}</div>', parts=parts)
+    return Part(html=lambda: f'<div class="{name}">{parts_html(parts)}</div>', parts=parts)
 
 
 def fold(summary: str, parts: tuple[Part | Table, ...], text: str) -> Part:
     """Return parts that a page shows below `summary` when it is clicked; a terminal has the `text` alone."""
     heading = f"<summary>{escape(summary)}</summary>"
-    return Part(text, lambda: f'<details style="{SMALL_TEXT}">{heading}{_html(parts)}</details>')
+    return Part(text, lambda: f'<details style="{SMALL_TEXT}">{heading}{parts_html(parts)}</details>')
 
 
 def side_by_side(parts: tuple[Part | Table, ...]) -> Part:
     """Return parts that stand next to each other if the page is wide enough."""
 
     def html() -> str:
-        each = (f"<div>{html}</div>" for part in parts if (html := _html((part,))))
+        each = (f"<div>{html}</div>" for part in parts if (html := parts_html((part,))))
         return f'<div style="{BESIDE}">{"".join(each)}</div>'
 
     return Part(html=html, parts=parts)
@@ -131,7 +109,7 @@ class Document:
     def html(self, anchor: str = "") -> str:
         """Return it as static HTML; `anchor` is a class for its live part."""
         classes = escape(" ".join(filter(None, ["tensornp", anchor])))
-        return f'<div class="{classes}" dir="ltr" style="{self.style}">{_html(self.parts)}</div>'
+        return f'<div class="{classes}" dir="ltr" style="{self.style}">{parts_html(self.parts)}</div>'
 
 
 def _text(parts: tuple[Part | Table, ...]) -> str:
@@ -139,7 +117,7 @@ def _text(parts: tuple[Part | Table, ...]) -> str:
     return "\n".join(filter(None, texts))
 
 
-def _html(parts: tuple[Part | Table, ...]) -> str:
+def parts_html(parts: Sequence[Part | Table]) -> str:
     made = (table_html(part) if isinstance(part, Table) else part.html for part in parts)
     return "".join(html if isinstance(html, str) else html() for html in made)
 
@@ -149,7 +127,7 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
     badge = f'<span style="{BADGES["plain"]}">{escape(verdict)}</span>'
-    return Part(wrapped(f"{text}: {verdict}"), f"<div>{bold} {badge}</div>")
+    return Part(f"{text}: {verdict}", f"<div>{bold} {badge}</div>")
 
 
 def printed(text: str) -> Document:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tensornp.core.lowlevel.text import format_nbytes
 
 _NBYTES_PER_S = 1e9
@@ -32,6 +34,13 @@ def cost_of_scan(nbytes: int, *, compiles: bool = False) -> str:
     said = f"about {time}" if seconds else "less than a second"
     first = ", after compiling, which takes some seconds, once" if compiles else ""
     return f"reads {format_nbytes(nbytes)}, {said}{first}"
+
+
+def first_lines(lines: Iterable[str], most: int, what: str = "more") -> list[str]:
+    """Return the first lines, and one on how many more there are."""
+    every = list(lines)
+    left = len(every) - most
+    return every[:most] + ([f"… and {left:,} {what}"] if left > 0 else [])
 
 
 def listed(names: list[str] | tuple[str, ...], max_names: int) -> str:

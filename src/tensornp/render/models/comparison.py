@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted, legible, percent
@@ -14,7 +14,7 @@ from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Document, alarm_line, headed, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, without_common, without_empty
-from tensornp.render.layout.words import listed, share_text
+from tensornp.render.layout.words import first_lines, listed, share_text
 from tensornp.render.pictures.stats_line import glance_text
 
 CHANGE, LARGEST, NOT_EQUAL = "change", "largest difference", "not equal"
@@ -226,23 +226,16 @@ def _one_sided(found: WeightsComparison) -> Iterator[str]:
     for names, words in sides:
         if names:
             yield f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}"
-    yield from _first(
-        f"{legible(name)}, beside the weights, is another value: {legible(text)}"
-        for name, text in found._beside.items()
-    )
-    yield from _first(_by_reason(found._exempt))
+    what = "beside the weights, is another value:"
+    values = [f"{legible(name)}, {what} {legible(text)}" for name, text in found._beside.items()]
+    yield from first_lines(values, MAX_NAMED)
+    yield from first_lines(_by_reason(found._exempt), MAX_NAMED)
     for prefix, side in zip(found._prefixes, found._sides, strict=True):
         if prefix:
             yield f"{side} has {prefix!r} before its names: a weight is found by either name"
-    yield from _first(f"{legible(name)} was not compared: {why}" for name, why in found.failed.items())
-    yield from _first(f"not all is listed of {legible(why)}" for why in found._not_listed)
-
-
-def _first(lines: Iterable[str]) -> list[str]:
-    """Return the first lines, and how many more there are."""
-    every = list(lines)
-    left = len(every) - MAX_NAMED
-    return [*every[:MAX_NAMED], *([f"… and {left:,} more of these"] if left > 0 else [])]
+    failed = [f"{legible(name)} was not compared: {why}" for name, why in found.failed.items()]
+    yield from first_lines(failed, MAX_NAMED)
+    yield from first_lines([f"not all is listed of {legible(why)}" for why in found._not_listed], MAX_NAMED)
 
 
 def _by_reason(whys: Mapping[str, str]) -> list[str]:

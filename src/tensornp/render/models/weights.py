@@ -20,7 +20,7 @@ from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said_once, without_common, without_empty
-from tensornp.render.layout.words import listed, on_this_rank
+from tensornp.render.layout.words import first_lines, listed, on_this_rank
 
 if TYPE_CHECKING:
     from tensornp.models.pickles.wanted import WantedImport
@@ -181,11 +181,8 @@ def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
 
 
 def _problems(explorer: WeightsExplorer) -> list[str]:
-    quiet = [one for one in explorer.problems if not _is_loud(one)]
-    more = len(quiet) - MAX_SAID
-    return [cut(text, _MAX_PROBLEM) for text in quiet[:MAX_SAID]] + (
-        [f"… {counted(more, 'more problem')}"] if more > 0 else []
-    )
+    quiet = (cut(one, _MAX_PROBLEM) for one in explorer.problems if not _is_loud(one))
+    return first_lines(quiet, MAX_SAID, "more problems")
 
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:

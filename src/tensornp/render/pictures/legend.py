@@ -13,7 +13,6 @@ from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, 
 from tensornp.render.pictures.palette import NAMES
 
 if TYPE_CHECKING:
-    from tensornp.core.values.pictures.planes import PlaneMap
     from tensornp.core.values.shown.window_values import Seen
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -35,13 +34,8 @@ def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     return " · ".join([of + _scale(heatmap, limits), *said, cover])
 
 
-def heatmap_alt(heatmap: Heatmap, limits: Limits) -> str:
-    """Return the text that stands for the picture of a heat map."""
-    return f"{captioned_alt(heatmap)}: {legend_text(heatmap, limits)}"
-
-
-def captioned_alt(heatmap: Heatmap) -> str:
-    """Return the alternative text of a heat map above its legend."""
+def heatmap_alt(heatmap: Heatmap) -> str:
+    """Return the alternative text of a heat map, which stands above its legend."""
     rows, columns = heatmap.shape
     return f"heat map of {rows:,} × {columns:,} elements"
 
@@ -66,7 +60,7 @@ def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
     except (UnicodeEncodeError, LookupError):
         return ""
     greatest = max(counts, default=0)
-    return "".join(_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts)
+    return "".join([_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts])
 
 
 def window_legend(seen: Seen, *, is_complex: bool = False) -> str:
@@ -87,20 +81,6 @@ def window_legend(seen: Seen, *, is_complex: bool = False) -> str:
     else:
         scale = "no finite value in this window"
     return " · ".join([scale, *(f"{count:,} {name}" for name, count in counts.items() if count)])
-
-
-def overview_legend(overview: PlaneMap) -> list[str]:
-    """Return the colours of an overview by name with their values."""
-    heatmap, limits = overview.heatmap, overview.limits
-    if limits.low == limits.high and not limits.num_beyond:
-        value = _short(limits.low)
-        words = [f"{value} in every pixel"]
-    else:
-        low, high = ("low", "high") if limits.centre is not None else ("least", "greatest")
-        ends = ((low, limits.low), (high, limits.high))
-        words = [f"{NAMES[name]} {_short(value)}" for name, value in ends if not math.isnan(value)]
-    marks = ((NAN, "nan", "NaN"), (POSINF, "posinf", "Inf"), (NEGINF, "neginf", "−Inf"))
-    return words + [f"{NAMES[name]} {word}" for flag, name, word in marks if heatmap.count(flag)]
 
 
 def _short(number: float) -> str:

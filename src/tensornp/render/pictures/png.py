@@ -131,7 +131,7 @@ def palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
         (b"IDAT", zlib.compress(data)),
         (b"IEND", b""),
     )
-    said = (len(part).to_bytes(4) + kind + part + zlib.crc32(kind + part).to_bytes(4) for kind, part in chunks)
+    said = [len(part).to_bytes(4) + kind + part + zlib.crc32(kind + part).to_bytes(4) for kind, part in chunks]
     return b"\x89PNG\r\n\x1a\n" + b"".join(said)
 
 

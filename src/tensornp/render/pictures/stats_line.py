@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
 from html import escape
 
 from tensornp.core.lowlevel.text import counted
@@ -47,7 +46,7 @@ def stats_line_html(
     stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True, is_told: bool = False
 ) -> str:
     """Return the line as static HTML, with its sentence unless that `is_told` elsewhere."""
-    words = list(_words(stats, info))
+    words = _words(stats, info)
     if not words:
         return ""
     histogram, image = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None, ""
@@ -69,28 +68,26 @@ def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
     return (*_words(stats, None), *(one.text for one in alarms_of(stats))), told
 
 
-def _words(stats: TensorStats, info: TensorInfo | None) -> Iterator[str]:
-    """Yield the figures in a few words each, and their scope; alarming values have a badge instead."""
-    of = "modulus: " if stats.is_complex else ""
+def _words(stats: TensorStats, info: TensorInfo | None) -> list[str]:
+    """Return the figures in a few words each, and their scope; alarming values have a badge instead."""
+    of, words = "modulus: " if stats.is_complex else "", []
     if stats.min is None:
         pass
     elif _is_bool(info):
-        yield f"{stats.count - stats.zeros:,} of {stats.count:,} True"
+        words = [f"{stats.count - stats.zeros:,} of {stats.count:,} True"]
     elif stats.min == stats.max:
-        yield f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"
+        words = [f"{of}{'' if stats.finite == stats.count else 'finite: '}all {glance_text(stats.min)}"]
     elif few := _few_values(stats):
-        yield few
-        yield f"{stats.min} … {stats.max}"
+        words = [few, f"{stats.min} … {stats.max}"]
     else:
-        yield f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}"
-        yield f"{glance_text(stats.min)} … {glance_text(stats.max)}"
-        if stats.zeros:
-            yield counted(stats.zeros, "zero")
-    yield from (one.text for one in not_finite(stats) if not one.is_alarm)
-    if stats.scope != ALL:
-        yield stats.scope
+        ends = f"{glance_text(stats.min)} … {glance_text(stats.max)}"
+        zeros = [counted(stats.zeros, "zero")] if stats.zeros else []
+        words = [f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}", ends, *zeros]
+    words += [one.text for one in not_finite(stats) if not one.is_alarm]
+    words += [stats.scope] if stats.scope != ALL else []
     if stats.distribution is not None and stats.distribution.one_in > 1:
-        yield f"histogram {stats.distribution.scope}"
+        words.append(f"histogram {stats.distribution.scope}")
+    return words
 
 
 def _few_values(stats: TensorStats) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import NamedTuple
 
 from tensornp.core.memory.aliases import Alias, Aliases
 from tensornp.core.summary.surroundings import Surroundings
-from tensornp.render.layout.document import Document, small_print
+from tensornp.render.layout.document import Document, Part, small_print
 from tensornp.render.layout.style import CODE, SMALL
 from tensornp.render.layout.table import Table, TableRow
 
@@ -16,32 +15,27 @@ MAX_NAMES = 6
 """Names that a line shows."""
 HEADINGS = ("name", "what", "relation")
 _CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
-_GROUPS = (
-    ("also named", ("same object",)),
-    ("same memory as", ("same elements", "reinterpreted")),
-    ("overlaps", ("overlapping",)),
-    ("may overlap", ("may overlap",)),
-    ("other elements of the same storage:", ("same storage",)),
-    ("no longer shares with", ("stale",)),
-)
+_GROUPS = {
+    "same object": "also named",
+    "same elements": "same memory as",
+    "reinterpreted": "same memory as",
+    "overlapping": "overlaps",
+    "may overlap": "may overlap",
+    "same storage": "other elements of the same storage:",
+    "stale": "no longer shares with",
+}
+"""The words for each relation, the closest first."""
 
 
-class MemoryLine(NamedTuple):
-    """A line as text and as HTML."""
-
-    text: str
-    html: str
-
-
-def memory_lines(around: Surroundings) -> list[MemoryLine]:
+def memory_lines(around: Surroundings) -> list[Part]:
     """Return the lines on other tensors in the same memory, the closest relation first."""
     lines = _lines([alias for alias in around.aliases if _is_news(alias)])
-    return [*lines, *([plain_line(around.left_out)] if around.left_out else [])]
+    return [*lines, plain_line(around.left_out)] if around.left_out else lines
 
 
-def plain_line(text: str) -> MemoryLine:
+def plain_line(text: str) -> Part:
     """Return a line without a name."""
-    return MemoryLine(text, f'<div style="{SMALL}">{escape(text)}</div>')
+    return Part(text, f'<div style="{SMALL}">{escape(text)}</div>')
 
 
 def folded_lines(around: Surroundings) -> list[str]:
@@ -60,17 +54,18 @@ def stopped_text(around: Surroundings) -> str:
     return f"{around.stopped}; tnp.aliases(t) searches longer" if around.stopped else ""
 
 
-def _lines(aliases: Sequence[Alias]) -> list[MemoryLine]:
-    lines: list[MemoryLine] = []
-    for words, relations in _GROUPS if aliases else ():
-        group = [alias for alias in aliases if alias.relation in relations]
-        if group:
-            left_out = len(group) - MAX_NAMES
-            rest = f" and {left_out:,} more" if left_out > 0 else ""
-            pairs = list(map(_named, group[:MAX_NAMES]))
-            texts, html = (", ".join(some) for some in zip(*pairs, strict=True))
-            line = f'<div style="{SMALL}">{words} {html}{rest}</div>'
-            lines.append(MemoryLine(f"{words} {texts}{rest}", line))
+def _lines(aliases: Sequence[Alias]) -> list[Part]:
+    groups: dict[str, list[Alias]] = {}
+    for alias in aliases:
+        groups.setdefault(_GROUPS[alias.relation], []).append(alias)
+    lines = []
+    for words in filter(groups.get, dict.fromkeys(_GROUPS.values())):
+        left_out = len(groups[words]) - MAX_NAMES
+        rest = f" and {left_out:,} more" if left_out > 0 else ""
+        names = [_named(alias) for alias in groups[words][:MAX_NAMES]]
+        texts, html = (", ".join(some) for some in zip(*names, strict=True))
+        html = f'<div style="{SMALL}">{words} {html}{rest}</div>'
+        lines.append(Part(f"{words} {texts}{rest}", html))
     return lines
 
 

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
-from tensornp.core.lowlevel.text import format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.values.stats.record import alarms_of, is_mask
-from tensornp.render.layout.document import Document, Part
-from tensornp.render.layout.style import CARD, HEAD, HEAD_BADGES, REFUSAL
+from tensornp.render.layout.document import Document, Part, parts_html
+from tensornp.render.layout.style import (
+    ALARM,
+    CARD,
+    HEAD,
+    HEAD_BADGES,
+    LINES_FOLD,
+    PRINTED,
+    REFUSAL,
+    ROW_ARRAY,
+    array_style,
+)
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
-from tensornp.render.tensor.array_text import array_html, folded_text
 from tensornp.render.tensor.badges import Badge, badge_html, badges_line, badges_of
 from tensornp.render.tensor.receipt import card_receipt
+
+MIN_FOLDED = 3
+"""Lines beyond the height that are worth a fold."""
+MAX_MARKED = 200
+"""Values that are marked: of an array that is full of NaN, its badge says so."""
+MAX_UNSCROLLED_WIDTH = 80
+"""Characters of a line that fit into a page of 800 pixels."""
+MAX_UNSCROLLED = 200
+"""Lines behind the fold of which all are seen at once."""
+_NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan", "inf"))
 
 
 def tensor_text(summary: TensorSummary, max_height: int = 0) -> str:
@@ -57,15 +77,15 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     badges of NaN and infinity are buttons that lead there.
     """
     around = summary.surroundings
-    memory = "".join(line.html for line in memory_lines(around))
+    lines = memory_lines(around)
     if summary.plan is None or options.receipt == "hidden":
         receipt = ""
-        memory += "".join(plain_line(text).html for text in folded_lines(around))
+        lines += [plain_line(text) for text in folded_lines(around)]
     else:
         receipt = card_receipt(summary, is_open=options.receipt == "open")
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
     shown = " ".join(
-        badge_html(badge, is_told=bool(receipt), is_link=badge.kind in links) for badge in badges_of(summary)
+        [badge_html(badge, is_told=bool(receipt), is_link=badge.kind in links) for badge in badges_of(summary)]
     )
     is_row = summary.has_values_in_row
     badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
@@ -80,7 +100,9 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         # A loss.
         note = "%%follow finds the line that made it" if summary.stats and alarms_of(summary.stats) else note
     note = f"<small>{escape(note)}</small>" if note else ""
-    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{memory}{values}{note}</div>'
+    return (
+        f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{parts_html(lines)}{values}{note}</div>'
+    )
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
@@ -113,3 +135,46 @@ def _badges(summary: ArraySummary) -> list[Badge]:
         Badge("writeable", "writeable" if summary.is_writeable else "read-only", "Whether NumPy lets it be written."),
         Badge("memory", "who else sees it: not known", "tnp.aliases(array) looks for what shares its memory."),
     ]
+
+
+def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
+    """Return the visible lines, those behind a fold, and their number in words.
+
+    A text with a little more than `max_height` lines is whole; of a longer one, seven tenths of them are visible.
+    """
+    lines = text.split("\n")
+    beyond = lines[max_height:] if max_height else []
+    if sum([bool(line.strip()) for line in beyond]) < MIN_FOLDED:
+        return lines, [], ""
+    num_seen = max(1, round(0.7 * max_height))
+    num_more = sum([bool(line.strip()) for line in lines[num_seen:]])
+    return lines[:num_seen], lines[num_seen:], counted(num_more, "more line")
+
+
+def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
+    """Fold the text of an array with more than that many lines; 0 shows all.
+
+    In a row of badges it has no margin; of a mask, infinities are not marked.
+    """
+    lines, folded, more = folded_text(text, max_height)
+    words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
+    # An area that scrolls can be reached by keyboard.
+    is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
+    focusable = ' tabindex="0"' if is_wide else ""
+    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{_marked(lines, words)}</pre>'
+    if not folded:
+        return pre
+    bound = 0
+    if len(folded) > MAX_UNSCROLLED:
+        bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
+    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded, words)}</pre>'
+    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{more}</summary>{rest}</details>'
+    return pre + fold + PRINTED
+
+
+def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:
+    """Return lines as HTML with some words highlighted."""
+    html = escape("\n".join(lines))
+    for word in words:
+        html = word.sub(rf'<span style="{ALARM}">\g<0></span>', html)
+    return html

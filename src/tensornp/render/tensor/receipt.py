@@ -12,12 +12,12 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
-from tensornp.render.layout.document import Document, Part, small_print
+from tensornp.render.layout.document import Document, printed, small_print
 from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
-from tensornp.render.tensor.badges import Badge, badge_html, badges_of, memory_badge
+from tensornp.render.tensor.badges import badges_of
 
 _READ_ONLY = "np.broadcast_to("
 _TENSOR = re.compile(r"(?<![\w.'\"])t(?![\w'\"=])")
@@ -33,7 +33,7 @@ def card_receipt(summary: TensorSummary, *, is_open: bool) -> str:
     plan, around = summary.plan, summary.surroundings
     assert plan is not None
     # Sentences of the reason and the notes are not repeated.
-    told = {warning.casefold() for warning in plan.warnings}
+    told = [warning.casefold() for warning in plan.warnings]
     sentences = [
         f"{badge.text} – {badge.title}"
         for badge in badges_of(summary)
@@ -45,12 +45,12 @@ def card_receipt(summary: TensorSummary, *, is_open: bool) -> str:
     return _fold(plan, code, [*folded_lines(around), *sentences], is_open=is_open)
 
 
-def _fold(
-    plan: ConversionPlan, code: str, more: Sequence[str] = (), *, line: str = "", is_open: bool = False, first: int = 0
-) -> str:
-    """Return the code over the lines of a plan from `first` on, folded behind a `line`."""
-    texts = (escape(text) for text in (*_plan_lines(plan)[first:], *more))
-    lines = "<br>".join([f'<code style="{CODE}">{escape(code)}</code>', *texts])
+def _fold(plan: ConversionPlan, code: str, more: Sequence[str] = (), *, line: str = "", is_open: bool = False) -> str:
+    """Return the code over the steps and the reasons of a plan, folded behind a `line`."""
+    texts = [f"{plan.dtype} · {'exact' if plan.exact else 'lossy'} · {plan.nbytes_copied:,} bytes copied", plan.reason]
+    texts += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
+    texts += [f"note: {warning}" for warning in plan.warnings]
+    lines = "<br>".join([f'<code style="{CODE}">{escape(code)}</code>', *map(escape, texts), *map(escape, more)])
     # The effects of a write are not folded away.
     has_hazard = plan.shares_memory and plan.writeable and plan.warnings
     opened = " open" if is_open or has_hazard else ""
@@ -142,22 +142,8 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 
 
 def plan_document(plan: ConversionPlan) -> Document:
-    """Return the facts of a plan, a line each, or badges in a page; its code names the tensor ``t``."""
-    what = f"Each element of the array takes {plan.dtype.itemsize:,} bytes."
-    how = ("exact", "Each value is kept.") if plan.exact else ("lossy", "Some values cannot be kept.")
-    memory = memory_badge(TensorSummary("", plan.mode, None, plan, "", None))
-    badges = (Badge("dtype", str(plan.dtype), what), memory, Badge("exactness", *how))
-    # The badges say the first of its lines.
-    fold = _fold(plan, statements(plan.code), is_open=True, first=1)
-    return Document((Part(str(plan), f"<div>{' '.join(map(badge_html, badges))}</div>{fold}"),), CARD)
-
-
-def _plan_lines(plan: ConversionPlan) -> list[str]:
-    """Return the steps and the reasons of a plan, a line each."""
-    exactness = "exact" if plan.exact else "lossy"
-    lines = [f"{plan.dtype} · {exactness} · {plan.nbytes_copied:,} bytes copied", plan.reason]
-    lines += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
-    return lines + [f"note: {warning}" for warning in plan.warnings]
+    """Return the facts of a plan, a line each; its code names the tensor ``t``."""
+    return printed(str(plan))
 
 
 def way_back_document(why_copied: str, nbytes: int) -> Document:

@@ -1,6 +1,7 @@
-"""The static card in marimo with its live part; marimo is imported where it runs.
+"""marimo: tensors, records and containers show as in Jupyter, and explorers and passes are live.
 
-marimo creates a widget only where it is shown. So each part is in a hidden box, and moves to its card from there.
+marimo has no public registry for classes of others, so that its look-up is wrapped; `marimo._output.formatting` is
+private. It creates a widget only where it is shown: each part is in a hidden box, and moves to its card from there.
 """
 
 from __future__ import annotations
@@ -8,13 +9,22 @@ from __future__ import annotations
 import sys
 import threading
 import uuid
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.fallback import first_that_works
+from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours, summary_in
+from tensornp.render.renderers import renderer_of
 
 if TYPE_CHECKING:
     from tensornp.widget.part import LivePart
+
+Formatter = Callable[[Any], tuple[str, str]]
+_NO_REGISTRY = (
+    "this marimo keeps its formatters elsewhere than the versions that tensornp was tried with: a bare tensor shows as "
+    "torch prints it, and tnp.card(t) as a card"
+)
 
 
 class _Shown(NamedTuple):
@@ -25,6 +35,7 @@ class _Shown(NamedTuple):
 
 
 _living: list[_Shown] = []
+_standing: list[_LookUp] = []
 
 
 def runs_in_notebook() -> bool:
@@ -36,7 +47,6 @@ def runs_in_notebook() -> bool:
 def mime_of(obj: Any) -> tuple[str, str]:
     """Return the result of a method `_mime_`; nothing raises."""
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.fronts.ours import summary_in
     from tensornp.render.show import summary_html
 
     toggle = getattr(sys.modules.get("tensornp.widget.toggle"), "TensorWidget", None)
@@ -89,3 +99,52 @@ def _part_html(part: LivePart) -> str:
                 one.part.close()
     _living.append(_Shown(part, threading.current_thread()))
     return f'<div hidden style="display:none">{marimo.ui.anywidget(part).text}</div>'
+
+
+class _LookUp:
+    """Wraps marimo's `get_formatter`: ours first, then theirs.
+
+    marimo copies an entry for a class to each subclass, and has entries for modules, lists and dicts already.
+    """
+
+    def __init__(self, registry: Any) -> None:
+        self.registry = registry
+        self._before: Callable[[Any], Formatter | None] = registry.get_formatter
+        self.is_on = True
+
+    def __call__(self, obj: Any) -> Formatter | None:
+        """Return the formatter of `obj`, or None for objects with methods of their own."""
+        before = self._before(obj)
+        is_marimo_s = before is None or getattr(before, "__module__", "").partition(".")[0] == "marimo"
+        if not self.is_on or not is_marimo_s:
+            return before
+        return mime_of if first_that_works("a display", lambda: _shows(obj), lambda _: is_met_tensor(obj)) else before
+
+
+def _shows(obj: Any) -> bool:
+    # Records have methods of their own.
+    return not isinstance(obj, type) and renderer_of(obj) is None and is_ours(obj, has_own_display)
+
+
+def register() -> None:
+    """Wrap marimo's look-up; a second call does nothing."""
+    if _standing:
+        return
+    try:
+        from marimo._output.formatting import FORMATTERS
+
+        look_up = _LookUp(FORMATTERS)
+        vars(FORMATTERS)["get_formatter"] = look_up
+    except (ImportError, AttributeError):
+        warnings.warn(_NO_REGISTRY, RuntimeWarning, stacklevel=3)
+        return
+    _standing.append(look_up)
+
+
+def unregister() -> None:
+    """Remove the wrapper; one that was wrapped again since only passes calls on."""
+    while _standing:
+        look_up = _standing.pop()
+        look_up.is_on = False
+        if vars(look_up.registry).get("get_formatter") is look_up:
+            del look_up.registry.get_formatter
