@@ -261,7 +261,7 @@ def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: 
         "b": torch.arange(3.0),
     }
     shown = tree(weights)
-    expect(shown.page.locator(".tensornp-found")).to_have_text("values not read yet: Read values looks for NaN")
+    expect(shown.page.locator(".tensornp-found")).to_have_text("values not read yet: reading them looks for NaN")
     shown.scan()
     shown.search.fill("c1")
     shown.settle()

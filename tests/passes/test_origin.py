@@ -276,6 +276,19 @@ def test_a_loop_that_diverges_is_reported_by_the_range_it_left(rate: float, is_f
     assert ("gradient" in run.origin.fact) is not is_forward
 
 
+def test_a_step_by_hand_is_looked_behind():
+    """The gradient that made a weight NaN is the origin, not the weight's next call."""
+    model = net()
+    with tnp.follow() as run:
+        for _ in range(2):
+            loss_without_spread(model(X)).backward()
+            with torch.no_grad():
+                for one in model.parameters():
+                    one.sub_(one.grad if one.grad is not None else 0)
+    assert run.origin is not None
+    assert run.origin.fact.startswith("the first gradient, of 2 (Layer), contained NaN")
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 @pytest.mark.parametrize("bad", [(0,), (1,), (0, 1)])
 def test_the_first_backward_of_two_losses_is_reported(bad: tuple[int, ...], order: tuple[int, ...]):

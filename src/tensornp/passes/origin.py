@@ -33,8 +33,11 @@ def origin_of(record: PassRecord) -> Finding | None:
     if place.how != _WEIGHT:
         return _finding(record, place)
     step, was_finite = _step_before(record, place)
-    # The gradients before the step explain the weights after it.
-    gradient = _backward_origin(record, num_calls=step.num_calls) if step is not None else None
+    gradient = None
+    if was_finite:
+        # The gradients before a step, or a write of one's own, explain the weights after it.
+        last = len(record.calls) if place.is_final else place.call.index
+        gradient = _backward_origin(record, num_calls=step.num_calls if step is not None else last)
     return gradient or _weight_finding(place, step, was_finite=was_finite)
 
 
@@ -156,7 +159,8 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
         fact = f"input {path} of {call.title} contained {word}".replace("  ", " ")
         explanation = "no followed call returned it"
     elif how == _CELL:
-        fact, explanation = f"{word} first appeared in the cell, outside of {record.scope}", ""
+        fact = f"{word} first appeared in the cell, outside of {record.scope}"
+        explanation = "" if record.has_operators else "no module returned it"
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""

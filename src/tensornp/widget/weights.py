@@ -31,7 +31,7 @@ from tensornp.widget.values import Binder, LookedAt, Values, bound
 from tensornp.widget.weight_rows import Found, ScanFound, findings_html, found_in, note_html
 from tensornp.widget.weight_tree import WeightTree
 
-_UNREAD = "values not read yet: Read values looks for NaN"
+_UNREAD = "values not read yet: reading them looks for NaN"
 
 
 class WeightsWidget(ScanningPart):

@@ -67,6 +67,18 @@ def test_the_list_of_an_optimizer_is_no_name_of_a_parameter():
     ]
 
 
+def test_weights_and_their_gradients_belong_to_the_model():
+    """Not to the optimizer, nor to another name of one weight."""
+    model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(9)])
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer.step()
+    census = census_in({"optimizer": optimizer, "model": model, "w": model[0].weight})
+    assert {one.name: one.what for one in census.variables} == {
+        "model": "Sequential, 18 parameters and 18 gradients", "optimizer": "SGD, 18 states",
+    }  # fmt: skip
+
+
 def test_many_tensors_are_a_line_for_each_variable():
     """With class, number and bytes, the largest first; all names are in a fold below, and few need no such lines."""
     model = torch.nn.Sequential(*[torch.nn.Linear(4, i + 1) for i in range(9)])

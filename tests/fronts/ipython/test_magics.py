@@ -103,6 +103,20 @@ def test_an_option_behind_the_expression_is_refused_in_words(shell, line):
         shell.run(line)
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("%tonumpy m.wieght", "no attribute 'wieght'"),
+        ("%tonumpy --help", "a question mark behind it"),
+        ("%tonumpy --cpy m", "option --cpy not recognized; the options are --view"),
+    ],
+)
+def test_a_typing_error_is_one_sentence(shell, line, says):
+    """No traceback of torch for a name that is typed in the line."""
+    shell.namespace["m"] = torch.nn.Linear(2, 2)
+    assert says in shell.fail(line)
+
+
 def test_a_semicolon_silences_value_and_receipt(shell):
     """As everywhere in IPython."""
     assert shell.run("%tonumpy w;") is None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
@@ -23,7 +24,7 @@ from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.paths import Kind, expression_of, steps_of
+from tensornp.core.tensor.paths import Kind, expression_of, first_step, steps_of
 from tensornp.core.values.stats.record import alarm_text
 
 MAX_READ_NBYTES = 2**26
@@ -147,9 +148,12 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
     """Return a line for each variable, the largest first; memory with several names is that of the first."""
     kinds: dict[tuple[str, str], Counter[str]] = {}
     nbytes, first_rows, alarms = Counter[Any](), dict[Any, CensusRow](), dict[Any, str]()
-    for i, group in enumerate(groups):
-        found = _ordered(group)[0]
-        variable = survey.owner(found)
+    firsts = [_first(group) for group in groups]
+    # An optimizer reaches the gradients of a model, too.
+    unguarded = Unguarded()
+    owners = {id(unguarded.grad_of(one.obj)): survey.owner(one) for one in firsts if one.kind == "parameter"}
+    for i, (group, found) in enumerate(zip(groups, firsts, strict=True)):
+        variable = owners.get(id(found.obj), survey.owner(found))
         state = "state" if _owner_of(group) == "optimizer states" else ""
         kinds.setdefault(variable, Counter())[state or _NOUNS.get(found.kind, "tensor")] += 1
         nbytes[variable] += group.nbytes
@@ -166,6 +170,13 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
             what = f"{first_rows[variable].shape} {first_rows[variable].dtype}"
         lines.append(Owner(variable[0], what, nbytes[variable], alarms.get(variable, "")))
     return tuple(sorted(lines, key=lambda one: -one.nbytes))
+
+
+def _first(group: Group) -> Found:
+    """Return what memory belongs to: a parameter or buffer to its module, whatever other names it has."""
+    every = _ordered(group)
+    named = (one for one in every if one.kind in ("parameter", "buffer") and one.holding == "name")
+    return next((one for one in named if first_step(one.path) != one.path), every[0])
 
 
 def _rows(

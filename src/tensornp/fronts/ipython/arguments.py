@@ -65,7 +65,10 @@ def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
         pairs, others = getopt.getopt([word.group() for word in words], short, long_names)
     except getopt.GetoptError as error:
         said = f"the options are {', '.join(flags)}" if flags else "there are no options"
-        raise UsageError(f"{error.msg}; {said}; put an expression that begins with - into parentheses") from None
+        if error.opt == "help":
+            raise UsageError("a magic shows its help with a question mark behind it: %tonumpy?") from None
+        cure = "" if len(error.opt) > 1 else "; put an expression that begins with - into parentheses"
+        raise UsageError(f"{error.msg}; {said}{cure}") from None
     late = next((word for word in others if re.match("--[a-z]", word)), "")
     if late:
         raise UsageError(f"{late} stands behind the expression; put options before it")
@@ -113,6 +116,11 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     except NameError as error:
         if error.name in code.co_names:
             raise UsageError(f"{error}; define it first") from None
+        raise
+    except AttributeError as error:
+        # One that is typed here, not one of a property's own code.
+        if any(f"'{name}'" in str(error) for name in code.co_names[1:]):
+            raise UsageError(str(error)) from None
         raise
 
 
