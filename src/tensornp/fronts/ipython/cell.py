@@ -16,7 +16,7 @@ from IPython.core.error import InputRejected, UsageError
 
 from tensornp.errors import BadRequestError
 from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
-from tensornp.fronts.ipython.history import ShellSession
+from tensornp.fronts.ipython.names import ShellSession
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from IPython.display import display
 
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names
-from tensornp.fronts.ipython.history import History, ShellSession
+from tensornp.fronts.ipython.names import History, ShellSession
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
