@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tensornp.render.layout.source import parsed
+
 if TYPE_CHECKING:
     from tensornp.core.memory.aliases import SeenAliases
     from tensornp.core.memory.changes import Change, Snapshot
@@ -160,10 +162,8 @@ class Ledger:
 @functools.lru_cache(maxsize=1)
 def _shown_by(cell: str) -> str:
     """Return the expression in the last line of a cell, written as the names of tensors are here."""
-    try:
-        return ast.unparse(ast.parse(cell.rstrip().rpartition("\n")[2], mode="eval"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
+    expression, _ = parsed(cell.rstrip().rpartition("\n")[2])
+    return ast.unparse(expression) if expression is not None else ""
 
 
 def _former(record: _Record | None) -> SeenAliases:

@@ -200,7 +200,7 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
     """Return the line on the change of one object, if any."""
     from tensornp.core.tensor.dtypes import name_of
     from tensornp.core.values.compare.snapshots import what_changed
-    from tensornp.render.tensor.changes import change_parts
+    from tensornp.render.tensor.badges import change_parts
 
     if before is None:
         return ReportLine(name, ("new",), come="new")

@@ -1,4 +1,4 @@
-"""`%config TensorDisplay`, the display options of one shell as traits, and `%tensornp`, which lists them."""
+"""The display options of one shell as traits, and `%tensornp`, which lists them."""
 
 from __future__ import annotations
 
