@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ShellSession:
-    """A shell as the session's memory knows it."""
+    """A shell as the memory of the session knows it; dropping results never touches names of the user."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -42,13 +42,6 @@ class ShellSession:
     def source(self) -> str:
         """The source of the cell that runs now; of one that is not stored, that of the last one."""
         return str((self._shell.history_manager.input_hist_parsed or [""])[-1])
-
-
-class History:
-    """The history of one shell; entries can be dropped, user names are never touched."""
-
-    def __init__(self, shell: Any) -> None:
-        self._shell = shell
 
     def traceback_names(self) -> dict[str, Any]:
         """Return the locals of the last traceback by a name that says where."""
