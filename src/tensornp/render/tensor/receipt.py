@@ -12,7 +12,7 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
-from tensornp.render.layout.document import Document, printed, small_print
+from tensornp.render.layout.document import Document, small_print
 from tensornp.render.layout.source import in_parentheses, parsed
 from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
@@ -138,7 +138,7 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 
 def plan_document(plan: ConversionPlan) -> Document:
     """Return the facts of a plan, a line each; its code names the tensor ``t``."""
-    return printed(str(plan))
+    return Document((small_print(*str(plan).split("\n")),), CARD)
 
 
 def way_back_document(why_copied: str, nbytes: int) -> Document:
