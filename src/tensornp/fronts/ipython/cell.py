@@ -1,4 +1,4 @@
-"""The code of a cell: the body of a cell magic, run as `%%time` runs it, and the typed expression of the value."""
+"""Run the body of a cell magic as `%%time` does, and find the typed expression of a value."""
 
 from __future__ import annotations
 
