@@ -1,1 +1,1 @@
-"""Remember displayed and converted tensors, without IPython; nothing is kept alive; start with `ledger.py`."""
+"""Remember displayed and converted tensors, and keep none alive; start with `ledger.py`."""

@@ -1,1 +1,1 @@
-"""Models and checkpoints: the tree of weights, one weight, a scan, a comparison; start with `weights.py`."""
+"""Models and checkpoints: tree of weights, one weight, scan and comparison; start with `weights.py`."""
