@@ -15,7 +15,7 @@ from tensornp.core.namespace.search import Search
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
-from tensornp.fronts.ipython.history import ShellSession
+from tensornp.fronts.ipython.names import ShellSession
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.session.ledger import MAX_SEARCH_SECONDS, Ledger
 

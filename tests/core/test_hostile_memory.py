@@ -12,7 +12,7 @@ import tensornp as tnp
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.fronts.ipython.history import ShellSession
+from tensornp.fronts.ipython.names import ShellSession
 from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_text
 from tensornp.session.ledger import Ledger

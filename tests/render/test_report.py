@@ -22,14 +22,12 @@ def test_what_has_changed_most_comes_first():
 
 
 def test_the_rest_is_one_fold_away():
-    """A text says how many they are; a page has them, up to a bound, beyond which it says so too."""
+    """A text says how many they are; a page has them."""
     report = report_document(changed(60))
     assert "… and 40 more" in report.text()
     page = report.html()
     assert re.search(r"<details><summary>… and 40 more</summary><div>w39:", page)
     assert len(re.findall(r"<div>w\d+:", page)) == 60
-    assert report_document(changed(600)).html().count("<div>w") == 520
-    assert "… and 80 more" in report_document(changed(600)).html()
 
 
 def test_what_is_not_finite_any_more_comes_before_all():

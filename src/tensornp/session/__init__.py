@@ -1,5 +1,1 @@
-"""Remember displayed and converted tensors from cell to cell, without IPython.
-
-In: names, displayed and converted tensors. Out: their changes. Nothing here keeps a tensor alive.
-Start with `ledger.py`.
-"""
+"""Remember displayed and converted tensors, and keep none alive; start with `ledger.py`."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from tensornp.render.layout.source import parsed
+
 if TYPE_CHECKING:
     from tensornp.core.memory.aliases import SeenAliases
     from tensornp.core.memory.changes import Change, Snapshot
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
 
-MAX_RECORDS = 1024
+MAX_RECORDS = 256
 """Entries that are kept, the last ones: two for each tensor."""
 MAX_SEARCH_SECONDS = 0.02
 """For other names of the same memory."""
-MAX_COPIES, MAX_COPY_NBYTES = 64, 2**20
-"""Copies of the last small tensors, to tell which elements change: 64 MiB at most."""
+MAX_COPY_NBYTES = 2**19
+"""Bytes of a tensor that is copied, to tell which elements change: 64 MiB in all at most."""
 
 
 class Session(Protocol):
@@ -51,7 +53,6 @@ class Ledger:
         self._session = session
         self._options = options
         self._records: OrderedDict[Any, _Record] = OrderedDict()
-        self._copies: OrderedDict[int, tuple[Snapshot, Any]] = OrderedDict()
 
     def look(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return the surroundings of a tensor for its card, and store a snapshot."""
@@ -96,7 +97,6 @@ class Ledger:
     def forget(self) -> None:
         """Forget everything."""
         self._records.clear()
-        self._copies.clear()
 
     def _change(self, record: _Record | None, now: Snapshot, tensor: Any) -> Change | None:
         """Return the change since a record, with the changed rows if there is a copy of that time."""
@@ -104,8 +104,7 @@ class Ledger:
 
         if record is None or record.snapshot.max_nbytes != now.max_nbytes:
             return None
-        change = change_between(record.snapshot, now)
-        _, copy = self._copies.get(id(record.snapshot), (None, None))
+        change, copy = change_between(record.snapshot, now), record.snapshot.values
         if change is None or copy is None or change.cause not in ("torch", "uncounted", "unknown"):
             return change
         from tensornp.core.values.compare.snapshots import with_rows
@@ -134,36 +133,32 @@ class Ledger:
         return record if is_same else None
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: SeenAliases) -> None:
-        kept = _Record(snapshot, former)
-        self._keep_values(tensor, info, snapshot)
+        kept = _Record(_with_values(tensor, info, snapshot), former)
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
             self._records[key] = kept
         while len(self._records) > MAX_RECORDS:
             self._records.popitem(last=False)
 
-    def _keep_values(self, tensor: Any, info: TensorInfo, snapshot: Snapshot) -> None:
-        """Keep a copy of a small strided tensor that was read as a whole."""
-        import torch
-
-        from tensornp.core.lowlevel.quiet import plain, quietly
-        from tensornp.core.tensor.kinds import STRIDED
-
-        is_whole = snapshot.fingerprint is not None and snapshot.fingerprint.one_in == 1
-        if not is_whole or info.kind is not STRIDED or info.nbytes > MAX_COPY_NBYTES:
-            return
-        self._copies[id(snapshot)] = snapshot, quietly(torch.clone, plain(tensor))
-        while len(self._copies) > MAX_COPIES:
-            self._copies.popitem(last=False)
-
 
 @functools.lru_cache(maxsize=1)
 def _shown_by(cell: str) -> str:
     """Return the expression in the last line of a cell, written as the names of tensors are here."""
-    try:
-        return ast.unparse(ast.parse(cell.rstrip().rpartition("\n")[2], mode="eval"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
+    expression, _ = parsed(cell.rstrip().rpartition("\n")[2])
+    return ast.unparse(expression) if expression is not None else ""
+
+
+def _with_values(tensor: Any, info: TensorInfo, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with a copy of a small strided tensor that was read as a whole."""
+    import torch
+
+    from tensornp.core.lowlevel.quiet import plain, quietly
+    from tensornp.core.tensor.kinds import STRIDED
+
+    is_whole = snapshot.fingerprint is not None and snapshot.fingerprint.one_in == 1
+    if not is_whole or info.kind is not STRIDED or info.nbytes > MAX_COPY_NBYTES:
+        return snapshot
+    return replace(snapshot, values=quietly(torch.clone, plain(tensor)))
 
 
 def _former(record: _Record | None) -> SeenAliases:

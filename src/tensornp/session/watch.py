@@ -200,12 +200,14 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
     """Return the line on the change of one object, if any."""
     from tensornp.core.tensor.dtypes import name_of
     from tensornp.core.values.compare.snapshots import what_changed
-    from tensornp.render.tensor.changes import change_parts
+    from tensornp.core.values.stored import described
+    from tensornp.render.tensor.badges import change_parts
 
     if before is None:
         return ReportLine(name, ("new",), come="new")
     if not before.is_in_place_of(obj):
-        return ReportLine(name, (f"another object now, {_described(obj)}",))
+        now = described(obj)
+        return ReportLine(name, (f"another object now, {now.shape} {now.dtype}",))
     change = what_changed(before, after)
     if change is None:
         return None
@@ -213,19 +215,6 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
     info = after.info
     is_count = info is not None and info.numel == 1 and name_of(info.dtype).removeprefix("u").startswith("int")
     return ReportLine(name, change_parts(change), change.size, is_count=is_count, alarm=change.alarm)
-
-
-def _described(obj: Any) -> str:
-    from tensornp.core.lowlevel.attributes import is_array
-    from tensornp.core.memory.footprint import extent_of_array
-    from tensornp.core.tensor.dtypes import name_of
-    from tensornp.core.tensor.info import inspect
-
-    if is_array(obj):
-        extent = extent_of_array(obj)
-        return f"{extent.shape} {extent.meaning}"
-    info = inspect(obj)
-    return f"{info.shape} {name_of(info.dtype)}".replace("-1", "?")
 
 
 def _num_objects(looks: Iterable[Look]) -> int:

@@ -1,4 +1,4 @@
-"""What a scan finds of weights, its findings as HTML, and the columns of the tree of weights."""
+"""Scan weights, and render the findings and the columns of their tree."""
 
 from __future__ import annotations
 

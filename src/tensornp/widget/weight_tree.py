@@ -169,18 +169,16 @@ class WeightTree(Tree):
             if own.histogram is not None:
                 cells["figures"] = Drawn(cells["figures"], histogram_img(own.histogram))
         goals = {name: goal for name, goal in _GOALS.items() if line.number >= 0 and cells.get(name)}
-        titles = {name: f"Go to the element of the {name} (m)" for name in goals}
+        sums = line.sums
+        size = f"{counted(sums.numel, 'element')}, {counted(sums.nbytes, 'byte')}" if sums.num_weights else ""
         name = legible(line.weights[0].name if line.number >= 0 else line.label)
-        sizes = (
-            (counted(line.sums.numel, "element"), counted(line.sums.nbytes, "byte")) if line.sums.num_weights else ()
-        )
         return TreeRow(
             line.id,
             line.level,
             cells["name"],
             cells,
-            titles,
-            "\n".join(filter(None, (name, ", ".join(sizes) if line.sums.num_weights else "", cells["notes"]))),
+            {name: f"Go to the element of the {name} (m)" for name in goals},
+            "\n".join(filter(None, (name, size, cells["notes"]))),
             beside=legible(line.class_name),
             link=self._link(line, own, below),
             number=line.number,
@@ -192,21 +190,15 @@ class WeightTree(Tree):
     def _cells(self, line: Line) -> dict[str, str]:
         """Return the texts of a line that need no scan by column."""
         # A tied weight has its elements.
-        elements = {"elements": format_count(line.weights[0].numel if line.number >= 0 else line.sums.numel)}
+        elements = format_count(line.weights[0].numel if line.number >= 0 else line.sums.numel)
         if line.weights:
-            return cells_of(Row(line.label, line.weights, line.unlike)) | elements
-        if not line.has_below:
-            # A module without weights.
-            return {"name": legible(line.label), "notes": legible(line.unlike)}
-        is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
-        weights = counted(line.sums.num_weights, "state" if is_state else "weight")
-        nbytes = format_nbytes(line.sums.nbytes)
-        return {
-            "name": legible(line.label),
-            "shape": weights,
-            "bytes": nbytes,
-            "notes": legible(line.unlike),
-        } | elements
+            return cells_of(Row(line.label, line.weights, line.unlike)) | {"elements": elements}
+        cells = {"name": legible(line.label), "notes": legible(line.unlike), "elements": elements}
+        if line.has_below:
+            is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
+            cells["shape"] = counted(line.sums.num_weights, "state" if is_state else "weight")
+            cells["bytes"] = format_nbytes(line.sums.nbytes)
+        return cells
 
     def _largest_below(self, line: Line) -> dict[str, str]:
         """Return the largest number of each column below a closed line; nothing if some weights are unread."""

@@ -11,7 +11,7 @@ from child import in_fork
 
 import tensornp as tnp
 from tensornp.core.memory.changes import Change, Snapshot, change_between, take_snapshot
-from tensornp.render.tensor.changes import change_parts, change_sentence, change_text
+from tensornp.render.tensor.badges import change_parts, change_sentence, change_text
 
 ALL = 2**40
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 import torch
 
-from tensornp.fronts import plain_python
+from tensornp.fronts import install
 
 LINES = {
     "tensor": "t = torch.arange(6.).reshape(2, 3); t",
@@ -83,28 +83,28 @@ def hook(monkeypatch, capsys):
     # Python's own hook leaves its value here, and no shell of IPython writes `_` any more then.
     monkeypatch.setattr(builtins, "_", None, raising=False)
     yield
-    plain_python.unregister()
+    install.unregister()
 
 
 def test_the_hook_that_was_there_before_is_put_back(hook, monkeypatch):
     """Its own, not Python's."""
     others: list[object] = []
     monkeypatch.setattr(sys, "displayhook", others.append)
-    plain_python.register()
-    plain_python.register()
+    install.register()
+    install.register()
     sys.displayhook(3)
-    plain_python.unregister()
-    plain_python.unregister()
+    install.unregister()
+    install.unregister()
     assert sys.displayhook == others.append
     assert others == [3]
 
 
 def test_a_hook_that_was_put_in_since_stays(hook, capsys):
     """What it hands on to us goes on to the one before."""
-    plain_python.register()
+    install.register()
     ours = sys.displayhook
     sys.displayhook = later = functools.partial(ours)
-    plain_python.unregister()
+    install.unregister()
     assert sys.displayhook is later
     sys.displayhook(torch.ones(2))
     assert capsys.readouterr().out == "tensor([1., 1.])\n"

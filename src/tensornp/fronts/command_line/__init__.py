@@ -1,4 +1,1 @@
-"""The command line: explorers, scans and comparisons of files, as text, as JSON or as a page.
-
-It has neither IPython nor widgets, and no torch where the format needs none.
-"""
+"""The command line: it has neither IPython nor widgets, and torch only if a format needs it."""

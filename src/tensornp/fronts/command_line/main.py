@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 _BOLD, _PALE, _YELLOW = "1", "2", "33"
 EQUAL, DIFFERENT, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""
-COMMANDS = {
-    "scan": "read all values, and tell what stands out",
-    "diff": "compare the weights of two paths",
-}
-"""The words that may stand before a path, with what each does."""
+COMMANDS = ("scan", "diff")
+"""The words that may stand before a path: read all values, and compare the weights of two."""
 SORTED_BY = ("name", "kind", "shape", "elements", "dtype", "where", "bytes", "notes")
 """Columns by which weights are sorted that are known without reading a value."""
 _USAGE = """tensornp [OPTION ...] PATH

@@ -15,9 +15,8 @@ from IPython.core.error import UsageError
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import TensornpError
+from tensornp.render.layout.source import NOT_PYTHON, in_parentheses, parsed
 
-NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
-"""Errors of compiling: ValueError for NUL bytes and lone surrogates, the last two for deep nesting."""
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 """A word; spaces in quotes do not end it."""
 _QUOTED = re.compile(r"""(["'])((?:(?!\1).)*)\1""")
@@ -25,7 +24,6 @@ _FILE = "<expression>"
 _PATH = (
     r"(?:~|\.{1,2})?[/\\]|[A-Za-z][\w+.-]*:[\\/]|[^\s()\[\]]+\.(safetensors|index\.json|pt|pth|bin|ckpt|npz|npy|gguf)$"
 )
-_IN_BRACKETS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 
 
 @contextmanager
@@ -146,7 +144,7 @@ def path_of(text: str, names: dict[str, Any]) -> str | None:
     """
     text = text.strip().removesuffix(";").rstrip()
     if text[:1] in ("'", '"'):
-        body, _ = _parsed(text)
+        body, _ = parsed(text)
         return body.value if isinstance(body, ast.Constant) and isinstance(body.value, str) else None
     try:
         is_there = os.path.lexists(os.path.expanduser(text))
@@ -159,23 +157,11 @@ def path_of(text: str, names: dict[str, Any]) -> str | None:
 
 def expression_in(text: str) -> str:
     """Return the typed expression, in parentheses if needed, so that ``['a']`` can be appended."""
-    body, source = _parsed(text)
-    is_whole = body is None or isinstance(body, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, *_IN_BRACKETS))
-    return source if is_whole else f"({source})"
+    return in_parentheses(*parsed(text.strip().rstrip("; ")))
 
 
 def argument_in(text: str) -> str:
     """Return the typed expression as an argument of a call; a bare tuple gets parentheses."""
-    body, source = _parsed(text)
+    body, source = parsed(text.strip().rstrip("; "))
     is_bare = isinstance(body, ast.Tuple) and bool(body.elts) and body.elts[0].col_offset == body.col_offset
     return f"({source})" if is_bare else source
-
-
-def _parsed(text: str) -> tuple[ast.expr | None, str]:
-    """Return the syntax tree of an expression, None if it is not Python, and its source without a comment."""
-    text = text.strip().rstrip("; ")
-    try:
-        body = ast.parse(text, mode="eval").body
-    except NOT_PYTHON:
-        return None, text
-    return body, ast.get_source_segment(text, body) or text

@@ -1,4 +1,4 @@
-"""The code of a cell: the body of a cell magic, run as `%%time` runs it, and the typed expression of the value."""
+"""Run the body of a cell magic as `%%time` does, and find the typed expression of a value."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.error import InputRejected, UsageError
 
 from tensornp.errors import BadRequestError
-from tensornp.fronts.ipython.arguments import NOT_PYTHON, why_not_python
-from tensornp.fronts.ipython.history import ShellSession
+from tensornp.fronts.ipython.arguments import why_not_python
+from tensornp.fronts.ipython.names import ShellSession
+from tensornp.render.layout.source import NOT_PYTHON
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,10 @@ from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from tensornp.fronts.ipython import magics, memory_magics, pass_magics, value_magics, weight_magics
+from tensornp.fronts.ipython import magics, memory_magics, value_magics
 from tensornp.fronts.ipython.arguments import flags_of
 
-OPTIONS = {
-    **magics.OPTIONS,
-    **memory_magics.OPTIONS,
-    **value_magics.OPTIONS,
-    **weight_magics.OPTIONS,
-    **pass_magics.OPTIONS,
-}
+OPTIONS = magics.OPTIONS | memory_magics.OPTIONS | value_magics.OPTIONS
 # A text, which is compiled when it is first used: not to load the extension.
 _LINE = rf"(?s)^[^#]*%{{1,2}}({'|'.join(OPTIONS)})\b(.*)$"
 _DTYPES = (

@@ -1,14 +1,39 @@
-"""`%config TensorDisplay`: the display options of one shell, as traits."""
+"""The display options of one shell as traits, and `%tensornp`, which lists them."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import Field, fields
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, line_magic, magics_class
+from IPython.display import display
 from traitlets import All, Enum, Int, Union, observe
 from traitlets.config import Configurable
 
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.fronts.ipython.arguments import as_usage_errors
+
+if TYPE_CHECKING:
+    from tensornp.render.layout.document import Document
+
+COMMANDS = (
+    ("t", "the card of a tensor, or the table of a container, as the last line of a cell"),
+    ("%tonumpy t", "the array, with a receipt; --view, --share or --copy"),
+    ("%%tonumpy a b", "run the cell, then convert these variables"),
+    ("%totensor a", "the tensor of an array"),
+    ("%tensors", "all tensors and arrays, grouped by shared memory"),
+    ("%tensorwatch t", "after each cell, what that cell changed"),
+    ("%tensorstats t", "statistics, histogram, heat map, places of NaNs; --axis D for each channel"),
+    ("%tensordiff a b", "the differences of two tensors, models or files"),
+    ("%weights model", "all weights of a model, a file or a folder, without loading or running it"),
+    ("%%follow model", "run the cell, and show each module call and where the first NaN was produced"),
+    ("tnp.card(t)", "the card as an object, after import tensornp as tnp"),
+    ("%config TensorDisplay.mode = 'copy'", "set an option"),
+    ("%tonumpy?", "the help of a magic; TAB completes options"),
+)
 
 
 def _trait(option: Field[Any]) -> Any:
@@ -47,3 +72,49 @@ class TensorDisplay(Configurable):
     @observe(All)
     def _forget(self, _: Any) -> None:
         self._options = None
+
+
+@magics_class
+class GuideMagics(Magics):
+    """The magic of one shell that lists commands and options."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+        super().__init__(shell)
+        self._display = config
+
+    @line_magic
+    def tensornp(self, line: str) -> None:
+        """Show what you can type, and the display options with their values.
+
+        Usage::
+
+            %tensornp
+
+        `%config TensorDisplay.mode = 'copy'` sets an option. `c.TensorDisplay.mode = "copy"` in ipython_config.py
+        sets it for all notebooks.
+        """
+        from tensornp.render.layout.document import displayed
+
+        if line.strip():
+            raise UsageError("%tensornp takes no argument; %config TensorDisplay sets an option")
+        with as_usage_errors("%tensornp"):
+            display(displayed("%tensornp", self._guide), raw=True)
+
+    def _guide(self) -> Document:
+        from tensornp.core.values.stats.fast import MAX_NBYTES_PLAIN
+        from tensornp.render.layout.document import Document, headline
+        from tensornp.render.layout.table import Table, TableRow
+
+        rows = []
+        for option in fields(DisplayOptions):
+            meaning, now = option.metadata["help"], getattr(self._display, option.name)
+            text = f"{now}" if now == option.default else f"{now} (default: {option.default})"
+            rows.append(TableRow((option.name, text, meaning)))
+        fast = "numba is not installed"
+        with suppress(PackageNotFoundError):
+            fast = f"numba {version('numba')}, for statistics of more than {MAX_NBYTES_PLAIN >> 20} MiB"
+        commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
+        options = Table(("option", "now", "meaning"), tuple(rows))
+        return Document((headline(f"tensornp {version('tensornp')} · fast: {fast}"), commands, options))

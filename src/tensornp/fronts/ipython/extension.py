@@ -11,16 +11,13 @@ from weakref import WeakKeyDictionary
 
 from tensornp.core.lowlevel import threads
 from tensornp.fronts.ipython.completion import make_matcher
-from tensornp.fronts.ipython.config import TensorDisplay
-from tensornp.fronts.ipython.guide import GuideMagics
-from tensornp.fronts.ipython.history import ShellSession
+from tensornp.fronts.ipython.config import GuideMagics, TensorDisplay
 from tensornp.fronts.ipython.live import Live
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
-from tensornp.fronts.ipython.pass_magics import PassMagics
+from tensornp.fronts.ipython.names import ShellSession
 from tensornp.fronts.ipython.printers import TensorPrinters
 from tensornp.fronts.ipython.value_magics import ValueMagics
-from tensornp.fronts.ipython.weight_magics import WeightMagics
 from tensornp.session.ledger import Ledger
 
 _SECTION = TensorDisplay.__name__
@@ -70,8 +67,6 @@ class Extension:
         ours += [
             TensorMagics(shell, config, ledger),
             ValueMagics(shell, config, live),
-            WeightMagics(shell, config, live),
-            PassMagics(shell),
             GuideMagics(shell, config),
         ]
         for magics in ours[1:]:

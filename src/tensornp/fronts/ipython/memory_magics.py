@@ -10,7 +10,7 @@ from IPython.display import display
 
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names
-from tensornp.fronts.ipython.history import History, ShellSession
+from tensornp.fronts.ipython.names import ShellSession
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
     from tensornp.session.ledger import Ledger
-    from tensornp.session.release import Surveyor
     from tensornp.session.watch import Watch
     from tensornp.widget.table import LiveTable
 
@@ -49,12 +48,6 @@ class MemoryMagics(Magics):
             self._made_watch = Watch(ShellSession(self.shell), lambda: self._display.options)
         return self._made_watch
 
-    @property
-    def _surveyor(self) -> Surveyor:
-        from tensornp.session.release import Surveyor
-
-        return Surveyor(ShellSession(self.shell), History(self.shell), self._ledger)
-
     @no_var_expand
     @line_magic
     def tensors(self, line: str) -> None:
@@ -77,7 +70,9 @@ class MemoryMagics(Magics):
         if "release" in options:
             if names:
                 raise UsageError("--release takes no name; use `del name` for your own variables")
-            print(self._surveyor.release())
+            from tensornp.session.release import release
+
+            print(release(ShellSession(self.shell)))
             return
         with as_usage_errors("%tensors"):
             self._show_table(tuple(names))
@@ -85,18 +80,20 @@ class MemoryMagics(Magics):
     def _show_table(self, patterns: tuple[str, ...]) -> None:
         from tensornp.render.collections.census import census_document
         from tensornp.render.layout.document import displayed
+        from tensornp.session.release import census
 
         shown = self._display.options.max_rows
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
         limits = {} if self._display.options.stats_nbytes else {"max_read_nbytes": 0}
-        census = self._surveyor.census(max_rows=max_rows, patterns=patterns, **limits)
-        if patterns and not census.groups:
+        session = ShellSession(self.shell)
+        found = census(session, self._ledger, max_rows=max_rows, patterns=patterns, **limits)
+        if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()
-        static = displayed("%tensors", lambda: census_document(census, shown), anchor)
+        static = displayed("%tensors", lambda: census_document(found, shown), anchor)
         display(static, raw=True)
-        if not census.groups:
+        if not found.groups:
             return
 
         def live_table() -> LiveTable:
@@ -104,7 +101,7 @@ class MemoryMagics(Magics):
             from tensornp.widget.table import LiveTable
 
             html = static["text/html"] if keeps_outputs_apart(self.shell) else ""
-            return LiveTable(*census_rows(census), anchor=anchor, num_left_out=census.num_left_out, table_html=html)
+            return LiveTable(*census_rows(found), anchor=anchor, num_left_out=found.num_left_out, table_html=html)
 
         self._live.show(anchor, live_table)
 

@@ -203,6 +203,6 @@ class TensorPrinters:
 
 
 def _met(kind: str) -> Any:
-    """Return the class of that name if its module is imported; else its name, which IPython keeps until then."""
+    """Return the class of that name if its module is imported; else the name."""
     module, _, name = kind.rpartition(".")
     return getattr(sys.modules.get(module), name, kind)

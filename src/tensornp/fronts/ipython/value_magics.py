@@ -1,16 +1,27 @@
-"""`%tensorstats` and `%tensordiff`."""
+"""`%tensorstats`, `%tensordiff`, `%weights` and `%%follow`."""
 
 from __future__ import annotations
 
+from collections import ChainMap
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
 from tensornp.core.lowlevel.text import quoted
-from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names, typed_value
+from tensornp.fronts.ipython.arguments import (
+    argument_in,
+    as_usage_errors,
+    evaluated,
+    expression_in,
+    split_line,
+    split_names,
+    typed_value,
+)
+from tensornp.fronts.ipython.cell import compile_body, run
+from tensornp.fronts.ipython.names import check_name
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
@@ -18,12 +29,17 @@ if TYPE_CHECKING:
     from tensornp.fronts.ipython.live import Live
     from tensornp.models.comparing.comparison import WeightsComparison
 
-OPTIONS = {"tensorstats": "axis,a=", "tensordiff": ""}
+OPTIONS = {
+    "tensorstats": "axis,a=",
+    "tensordiff": "",
+    "weights": "out,o=",
+    "follow": "operators only= keep= no-grads out,o=",
+}
 
 
 @magics_class
 class ValueMagics(Magics):
-    """Magics of one shell that show values."""
+    """Magics of one shell that show values, models and passes."""
 
     shell: Any
 
@@ -134,6 +150,117 @@ class ValueMagics(Magics):
             display(displayed("a comparison", make, anchor), raw=True)
         if found is not None and not keeps_outputs_apart(self.shell):
             self._live.show_part(found, anchor)
+
+    @no_var_expand
+    @needs_local_scope
+    @line_magic
+    def weights(self, line: str, local_ns: dict[str, Any] | None = None) -> None:
+        """Show all weights of a model or checkpoint as a tree, without loading or running it.
+
+        Usage::
+
+            %weights [-o NAME] EXPR_OR_PATH
+
+        Options, before the expression::
+
+            -o, --out NAME  bind the explorer to NAME
+
+        A path is a file of safetensors, torch.save, GGUF, .npy or .npz, an index of several, a folder of these, of
+        torch.distributed.checkpoint or of accelerate, or an address such as https://... or s3://...
+        An expression is a module, an optimizer, or a container of tensors, modules and optimizers.
+
+        Keys in the tree: / searches, arrows move and open, Enter shows a weight or sorts by a heading.
+        "Read values" reads all.
+        The tree keeps no model alive. `tnp.weights(...)` returns the explorer.
+
+        Examples::
+
+            %weights model
+            %weights -o w checkpoints/model.safetensors
+        """
+        from tensornp.models.files.address import shown_path
+        from tensornp.models.weights import weights
+        from tensornp.render.layout.document import displayed
+        from tensornp.render.models.weights import weights_document
+
+        __tracebackhide__ = True
+        options, rest = split_line(line, OPTIONS["weights"])
+        with as_usage_errors():
+            if "out" in options:
+                check_name(self.shell, options["out"])
+        value, path = typed_value(self.shell, rest, local_ns, "%weights [-o NAME] EXPR_OR_PATH")
+        with as_usage_errors("%weights"):
+            expression = "" if path is not None else expression_in(rest)
+            names = {**self.shell.user_ns, **(local_ns or {})}
+            explorer, anchor = weights(value, expression=expression, namespace=names), self._live.new_anchor()
+            seen: Any = explorer
+            document = partial(weights_document, explorer)
+            if path is None:
+                # NaN is looked for in memory, and a file is listed without torch.
+                from tensornp.models.module_view import view_of
+                from tensornp.render.models.scan import module_document
+
+                seen = view_of(explorer, self._display.options)
+                document = partial(module_document, seen)
+            display(displayed("%weights", document, anchor), raw=True)
+        if "out" in options:
+            self.shell.push({options["out"]: explorer})
+        argument = argument_in(rest) if path is None else repr(shown_path(path))
+        opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
+        self._live.show_part(seen, anchor, opened)
+
+    @no_var_expand
+    @needs_local_scope
+    @cell_magic
+    def follow(self, line: str, cell: str, local_ns: dict[str, Any] | None = None) -> Any:
+        """Run the cell, and show each module call, and where the first NaN was produced.
+
+        Usage::
+
+            %%follow [OPTION ...] [MODULE ...]
+
+        Options, before the modules::
+
+            --operators     also record the operators inside the modules
+            --only GLOB     operators of modules that match GLOB only
+            --keep GLOB     copy inputs and outputs of modules that match GLOB (256 MB)
+            --no-grads      do not read gradients
+            -o, --out NAME  bind the pass to NAME
+
+        The cell computes the same as without the magic, only slower. `run["layers.3"]` and `run[12]` are calls.
+
+        Example: ``%%follow -o run model``
+        """
+        __tracebackhide__ = True
+        from tensornp.passes.follow import follow
+
+        is_quiet = line.rstrip().endswith(";")
+        options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"])
+        with as_usage_errors():
+            if "out" in options:
+                check_name(self.shell, options["out"])
+            usage, words = "%%follow [options] [MODULE ...]", rest.split()
+            modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
+            names = self.shell.user_ns if local_ns is None else ChainMap(local_ns, self.shell.user_ns)
+            followed = follow(
+                *modules,
+                level="operators" if "operators" in options or "only" in options else "modules",
+                only=options.get("only"),
+                grads="no-grads" not in options,
+                keep=options.get("keep"),
+                namespace=names,
+            )
+        body = compile_body(self.shell, cell)
+        try:
+            with followed:
+                value = run(self.shell, body)
+        finally:
+            # Whatever has ended the cell.
+            if "out" in options:
+                self.shell.user_ns[options["out"]] = followed
+            if not is_quiet:
+                display(followed)
+        return None if body.is_quiet else value
 
 
 def _axis_of(options: dict[str, str]) -> int | None:

@@ -1,4 +1,1 @@
-"""Many tensors: containers, the table of memory, reports.
-
-In: their records. Out: text and HTML. Start with `container.py`.
-"""
+"""Many tensors: containers, the table of memory, reports; start with `container.py`."""

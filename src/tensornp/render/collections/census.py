@@ -10,7 +10,7 @@ from tensornp.render.layout.document import Document, fold, headline, section, s
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
-from tensornp.render.tensor.changes import change_sentence, change_text
+from tensornp.render.tensor.badges import change_sentence, change_text
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
 ALWAYS = ("name", "shape", "dtype", "device", "bytes")

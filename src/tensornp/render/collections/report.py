@@ -12,8 +12,8 @@ from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
 
-MAX_LINES, MAX_MORE = 20, 500
-"""Lines that are seen at once, and lines in a fold below them."""
+MAX_LINES = 20
+"""Lines that are seen at once; a fold has the others."""
 MAX_UNFOLDED = 3
 """Lines that need no summary."""
 MAX_NAMES = 3
@@ -23,15 +23,13 @@ MAX_NAMES = 3
 def report_document(report: Report) -> Document:
     """Return one line per change, non-finite values first; a page folds many below a summary."""
     lines, summary = _lines(report), _summary(report)
-    seen, more, rest = lines[:MAX_LINES], lines[MAX_LINES : MAX_LINES + MAX_MORE], len(lines[MAX_LINES + MAX_MORE :])
-    end = list(filter(None, [report.left_out]))
-    num_more = f"… and {len(more) + rest:,} more" if more else ""
-    fold = [*more, *([(f"… and {rest:,} more", "")] if rest else [])]
-    html = _divs(seen) + (f"<details><summary>{num_more}</summary>{_divs(fold)}</details>" if more else "")
-    html += "".join(f"<div>{escape(one)}</div>" for one in end)
+    seen, more = lines[:MAX_LINES], lines[MAX_LINES:]
+    num_more = f"… and {len(more):,} more" if more else ""
+    html = _divs(seen) + (f"<details><summary>{num_more}</summary>{_divs(more)}</details>" if more else "")
+    html += f"<div>{escape(report.left_out)}</div>" if report.left_out else ""
     heading = f"<b>{escape(report.heading)}</b>"
     page = f"<details><summary>{heading} · {escape(summary)}</summary>{html}</details>" if summary else heading + html
-    texts = [f"{report.heading}:", summary, *(line for line, _ in seen), num_more, *end]
+    texts = [f"{report.heading}:", summary, *(line for line, _ in seen), num_more, report.left_out]
     return Document((Part("\n  ".join(filter(None, texts)), page),), f"{SMALL_TEXT};padding:2px 0")
 
 

@@ -1,4 +1,1 @@
-"""Shared parts of all views: tables, styles, words and MIME bundles.
-
-In: cells and strings. Out: text and HTML. No record of ours is known here. Start with `table.py`.
-"""
+"""Shared parts of all views: documents, tables, styles and words; start with `document.py`."""

@@ -1,4 +1,1 @@
-"""Models and checkpoints: the tree of weights, one weight, a scan, a comparison.
-
-In: explorers, entries and tables. Out: text and HTML. Start with `weights.py`.
-"""
+"""Models and checkpoints: tree of weights, one weight, scan and comparison; start with `weights.py`."""

@@ -1,4 +1,1 @@
-"""One tensor or array: card, badges, receipt, aliases, changes.
-
-In: records of `core/summary/`. Out: text and HTML. Start with `card.py`.
-"""
+"""One tensor or array: card, badges, receipt and aliases; start with `card.py`."""

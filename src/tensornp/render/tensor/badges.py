@@ -1,14 +1,16 @@
-"""The badges of a tensor: a few words each, a sentence behind them, and a tone that colours them."""
+"""The badges of a tensor, and the words for its changes: a few words each, and a sentence behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.lowlevel.torch_private import GATHERED
+from tensornp.core.memory.changes import ALL_BLOCKS, Cause, Change
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -17,7 +19,6 @@ from tensornp.core.values.stats.record import alarms_of
 from tensornp.render.layout.document import Part
 from tensornp.render.layout.style import BADGES, Tone
 from tensornp.render.layout.words import on_this_rank
-from tensornp.render.tensor.changes import change_sentence, change_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +200,58 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
         yield Badge("expanded", "expanded", f"Strides {info.stride}: several indices show the same element.")
     elif info.stride is not None and not info.is_contiguous:
         yield Badge("non-contiguous", "non-contiguous", f"Strides {info.stride}: elements are not in row order.")
+
+
+class _Words(NamedTuple):
+    """The words of one cause: verb, badge, line, and end of the sentence."""
+
+    verb: str
+    badge: str
+    line: str
+    sentence: str
+
+
+_CAUSES: dict[Cause, _Words] = {
+    "": _Words("changed", "", "", ""),
+    "torch": _Words(
+        "changed", "with a write counted by torch", "with a write counted by torch",
+        "and torch has counted a write since then, which need not be the only one",
+    ),
+    "uncounted": _Words(
+        "changed", "unseen by autograd", "unseen by autograd",
+        "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
+        "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter",
+    ),
+    "unknown": _Words("changed", "", "by a road that cannot be told", "by a road that cannot be told"),
+    "moved": _Words("moved", "", "", "its elements lie elsewhere now"),
+    "retyped": _Words("was", "", "", "so it has other elements now"),
+    "may": _Words(
+        "written", "", "torch has counted a write; the sample is unchanged",
+        "torch has counted a write, and the sample that was read is unchanged",
+    ),
+}  # fmt: skip
+
+
+def change_text(change: Change) -> str:
+    """Return a few words: "changed since the card in In[4] · row 0 of 64 · unseen by autograd"."""
+    if change.cause == "retyped":
+        return f"was {change.was} at {change.since}"
+    words = _CAUSES[change.cause]
+    sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
+    # A write that torch has counted needs no word if the rows are known.
+    cause = "" if change.rows and change.cause == "torch" else words.badge
+    return " · ".join(filter(None, (f"{words.verb} since {change.since}", change.rows, cause, sampled)))
+
+
+def change_sentence(change: Change) -> str:
+    """Return the same with the cause and what was compared."""
+    words = change_text(change).partition(" · ")[0]
+    where = f" ({change.delta})" if change.delta else ""
+    return f"{words[0].upper()}{words[1:]}{where}, {_CAUSES[change.cause].sentence} ({change.coverage})."
+
+
+def change_parts(change: Change) -> tuple[str, ...]:
+    """Return the changed rows, the size and cause of the change, and other changes."""
+    cause = _CAUSES[change.cause].line
+    told = f"{cause} ({change.coverage})" if change.cause == "may" else cause
+    return tuple(filter(None, (change.rows, change.delta, told, *change.facts)))

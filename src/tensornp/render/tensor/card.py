@@ -113,10 +113,26 @@ def _values(summary: TensorSummary, options: DisplayOptions) -> str:
 
 
 def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
-    """Return an array folded after that many lines, or the refusal."""
+    """Return the text of an array, folded after that many lines (0 shows all), or the refusal.
+
+    In a row of badges it has no margin; of a mask, infinities are not marked.
+    """
     if not text:
         return f'<div style="{REFUSAL}">{escape(refusal)}</div>' if refusal else ""
-    return array_html(text, max_height, is_row=is_row, is_mask=is_mask)
+    lines, folded, more = folded_text(text, max_height)
+    words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
+    # An area that scrolls can be reached by keyboard.
+    is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
+    focusable = ' tabindex="0"' if is_wide else ""
+    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{_marked(lines, words)}</pre>'
+    if not folded:
+        return pre
+    bound = 0
+    if len(folded) > MAX_UNSCROLLED:
+        bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
+    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded, words)}</pre>'
+    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{more}</summary>{rest}</details>'
+    return pre + fold + PRINTED
 
 
 def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
@@ -149,27 +165,6 @@ def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
     num_seen = max(1, round(0.7 * max_height))
     num_more = sum([bool(line.strip()) for line in lines[num_seen:]])
     return lines[:num_seen], lines[num_seen:], counted(num_more, "more line")
-
-
-def array_html(text: str, max_height: int, *, is_row: bool = False, is_mask: bool = False) -> str:
-    """Fold the text of an array with more than that many lines; 0 shows all.
-
-    In a row of badges it has no margin; of a mask, infinities are not marked.
-    """
-    lines, folded, more = folded_text(text, max_height)
-    words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
-    # An area that scrolls can be reached by keyboard.
-    is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
-    focusable = ' tabindex="0"' if is_wide else ""
-    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{_marked(lines, words)}</pre>'
-    if not folded:
-        return pre
-    bound = 0
-    if len(folded) > MAX_UNSCROLLED:
-        bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
-    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded, words)}</pre>'
-    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{more}</summary>{rest}</details>'
-    return pre + fold + PRINTED
 
 
 def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:

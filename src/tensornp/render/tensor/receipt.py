@@ -12,7 +12,8 @@ from html import escape
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
-from tensornp.render.layout.document import Document, printed, small_print
+from tensornp.render.layout.document import Document, small_print
+from tensornp.render.layout.source import in_parentheses, parsed
 from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import figures_sentence
@@ -79,18 +80,12 @@ def _spelled(tensor: str, num_uses: int) -> tuple[str, set[str]]:
 
     It is ``t`` where that is not known, would run twice, or takes several lines.
     """
-    try:
-        expression = ast.parse(tensor, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    expression, source = parsed(tensor)
+    nodes = list(ast.walk(expression)) if expression is not None else []
+    runs_twice = num_uses > 1 and any(isinstance(node, ast.Call) for node in nodes)
+    if expression is None or "\n" in source or runs_twice:
         return "t", {"t"}
-    nodes = list(ast.walk(expression))
-    if expression.end_lineno != 1 or (num_uses > 1 and any(isinstance(node, ast.Call) for node in nodes)):
-        return "t", {"t"}
-    # Without a comment, or parentheses around it.
-    written = ast.get_source_segment(tensor, expression) or tensor
-    is_primary = isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-    taken = {node.id for node in nodes if isinstance(node, ast.Name)}
-    return written if is_primary else f"({written})", taken
+    return in_parentheses(expression, source), {node.id for node in nodes if isinstance(node, ast.Name)}
 
 
 def receipt_line(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
@@ -143,7 +138,7 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
 
 def plan_document(plan: ConversionPlan) -> Document:
     """Return the facts of a plan, a line each; its code names the tensor ``t``."""
-    return printed(str(plan))
+    return Document((small_print(*str(plan).split("\n")),), CARD)
 
 
 def way_back_document(why_copied: str, nbytes: int) -> Document:

@@ -15,7 +15,7 @@ import torch
 import tensornp as tnp
 from tensornp.core.memory.changes import Snapshot
 from tensornp.core.values.compare.snapshots import snapshot_with_values, what_changed
-from tensornp.render.tensor.changes import change_parts
+from tensornp.render.tensor.badges import change_parts
 
 COPY = 2**20
 
