@@ -22,23 +22,19 @@ TABLE = """
       - columnheader "name"
       - columnheader "what"
       - columnheader "relation"
-      - columnheader "shared bytes"
   - rowgroup:
     - row:
       - rowheader "weight"
       - cell "tensor"
       - cell "same object"
-      - cell
     - row:
       - rowheader "array"
       - cell "NumPy array"
       - cell "same elements"
-      - cell "0 to 48"
     - row:
       - rowheader "row"
       - cell "tensor"
       - cell "overlapping"
-      - cell "16 to 32"
 """
 CARD = """
 - region "view":
