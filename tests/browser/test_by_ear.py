@@ -38,12 +38,12 @@ TABLE = """
 """
 CARD = """
 - region "view":
-  - text: "(2,) float32 cpu requires grad shared array([1., 1.], dtype=float32)"
-  - group: code
+  - group: (2,) float32 cpu requires grad shared code
+  - text: "array([1., 1.], dtype=float32)"
 """
 OPEN = """
 - group:
-  - text: code
+  - text: (2,) float32 cpu requires grad shared code
   - code: a = t.detach().numpy(); a.flags.writeable = False
   - text: /float32 · exact · 0 bytes copied/
 """

@@ -19,8 +19,6 @@ BADGES = {tone: _BADGE.format(style) for tone, style in _TONES.items()}
 """The style of a badge of each tone."""
 CARD = "padding:1px 0;line-height:1.55"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
-HEAD_BADGES = "min-width:44%"
-"""The place where figures begin, equal in all cards."""
 WIDE = f"overflow:auto;{CARD}"
 SMALL_TEXT = "font-size:90%;line-height:1.6"
 HEADING = "line-height:1.5"

@@ -16,7 +16,6 @@ from tensornp.render.layout.style import (
     ALARM,
     CARD,
     HEAD,
-    HEAD_BADGES,
     LINES_FOLD,
     PRINTED,
     REFUSAL,
@@ -78,22 +77,21 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     """
     around = summary.surroundings
     lines = memory_lines(around)
-    if summary.plan is None or options.receipt == "hidden":
-        receipt = ""
+    has_receipt = summary.plan is not None and options.receipt != "hidden"
+    if not has_receipt:
         lines += [plain_line(text) for text in folded_lines(around)]
-    else:
-        receipt = card_receipt(summary, is_open=options.receipt == "open")
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
     shown = " ".join(
-        [badge_html(badge, is_told=bool(receipt), is_link=badge.kind in links) for badge in badges_of(summary)]
+        [badge_html(badge, is_told=has_receipt, is_link=badge.kind in links) for badge in badges_of(summary)]
     )
     is_row = summary.has_values_in_row
-    badges = f'<span style="{"" if is_row else HEAD_BADGES}">{shown}</span>'
-    beside = _values(summary, options) if is_row else ""
+    head = f"<span>{shown}</span>"
     if summary.stats is not None and not is_row:
-        is_told = bool(receipt)
-        beside = stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures, is_told=is_told)
-    head = f'<div style="{HEAD}">{badges}{beside}{receipt}</div>'
+        head += stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures, is_told=has_receipt)
+    if has_receipt:
+        head = card_receipt(summary, head, is_open=options.receipt == "open")
+    if is_row or not has_receipt:
+        head = f'<div style="{HEAD}">{head}{_values(summary, options) if is_row else ""}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
     note = summary.preview.note if summary.preview is not None else ""
     if summary.info is not None and summary.info.grad_fn and not summary.info.shape:

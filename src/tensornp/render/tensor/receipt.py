@@ -14,12 +14,13 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Document, small_print
 from tensornp.render.layout.source import in_parentheses, parsed
-from tensornp.render.layout.style import CARD, CODE, FOLD, POINTER, SMALL_TEXT
+from tensornp.render.layout.style import CARD, CODE, FIGURES, FOLD, HEAD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import listed
 from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import badges_of
 
+_CODE_WORD = f'<u style="{FOLD};{FIGURES}">code</u>'
 _READ_ONLY = "np.broadcast_to("
 _TENSOR = re.compile(r"(?<![\w.'\"])t(?![\w'\"=])")
 """The tensor in the code of a plan."""
@@ -29,8 +30,8 @@ MAX_NAMES = 6
 """Names of tensors that are converted alike which are listed."""
 
 
-def card_receipt(summary: TensorSummary, *, is_open: bool) -> str:
-    """Return the fold of a card: the code, what was done and why, and the sentences behind the badges."""
+def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
+    """Return the fold behind the `head` of a card: the code, the reasons, and the sentences behind the badges."""
     plan, around = summary.plan, summary.surroundings
     assert plan is not None
     # Sentences of the reason and the notes are not repeated.
@@ -43,11 +44,13 @@ def card_receipt(summary: TensorSummary, *, is_open: bool) -> str:
     if summary.stats is not None and not summary.has_values_in_row:
         sentences.append(figures_sentence(summary.stats))
     code = statements(plan.code, around.expression)
-    return _fold(plan, code, [*folded_lines(around), *sentences], is_open=is_open)
+    return _fold(plan, code, f"{head}{_CODE_WORD}", [*folded_lines(around), *sentences], HEAD, is_open=is_open)
 
 
-def _fold(plan: ConversionPlan, code: str, more: Sequence[str] = (), *, line: str = "", is_open: bool = False) -> str:
-    """Return the code over the steps and the reasons of a plan, folded behind a `line`."""
+def _fold(
+    plan: ConversionPlan, code: str, head: str, more: Sequence[str] = (), style: str = SMALL_TEXT, *, is_open: bool
+) -> str:
+    """Return the code over the steps and the reasons of a plan, folded behind a `head` that stays in its place."""
     texts = [f"{plan.dtype} · {'exact' if plan.exact else 'lossy'} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     texts += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
     texts += [f"note: {warning}" for warning in plan.warnings]
@@ -55,9 +58,8 @@ def _fold(plan: ConversionPlan, code: str, more: Sequence[str] = (), *, line: st
     # The effects of a write are not folded away.
     has_hazard = plan.shares_memory and plan.writeable and plan.warnings
     opened = " open" if is_open or has_hazard else ""
-    summary = f"{escape(line)}&ensp;<u>code</u>" if line else "code"
-    style = POINTER if line else FOLD
-    return f'<details{opened} style="{SMALL_TEXT}"><summary style="{style}">{summary}</summary>{lines}</details>'
+    below = f'<div style="{SMALL_TEXT}">{lines}</div>'
+    return f'<details{opened}><summary style="{style};{POINTER}">{head}</summary>{below}</details>'
 
 
 @functools.lru_cache(maxsize=256)
@@ -151,5 +153,6 @@ def way_back_document(why_copied: str, nbytes: int) -> Document:
 
 def receipt_html(plan: ConversionPlan, tensor: str = "", array: str = "", dtype: str = "") -> str:
     """Return the receipt of a conversion that was done: a line, and the code in a fold below it."""
-    fold = _fold(plan, statements(plan.code, tensor, array), line=receipt_line(plan, tensor, array, dtype))
+    line = f"{escape(receipt_line(plan, tensor, array, dtype))}&ensp;<u>code</u>"
+    fold = _fold(plan, statements(plan.code, tensor, array), line, is_open=False)
     return f'<div class="tensornp" dir="ltr" style="{CARD}">{fold}</div>'
