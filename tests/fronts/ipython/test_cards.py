@@ -98,7 +98,7 @@ def test_the_card_has_print_options_of_its_own(shell, set_option, own):
 def test_a_tiny_tensor_takes_a_row_and_style_decides(shell, set_option):
     """By itself what prints in one line; as a line, anything, by its first values."""
     scalar, vector, matrix = torch.tensor(0.5), torch.arange(9.0), torch.zeros(2, 2)
-    in_row = re.compile(r"</details><pre")
+    in_row = re.compile(r'</details><pre style="margin:0;')
     assert in_row.search(page(shell, scalar))
     assert not in_row.search(page(shell, vector))
     assert not in_row.search(page(shell, matrix))

@@ -173,7 +173,7 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
 
 
 def _first(group: Group) -> Found:
-    """Return what memory belongs to: a parameter or buffer to its module, whatever other names it has."""
+    """Return the owner of memory: for a parameter or buffer, its module before other names."""
     every = _ordered(group)
     named = (one for one in every if one.kind in ("parameter", "buffer") and one.holding == "name")
     return next((one for one in named if first_step(one.path) != one.path), every[0])

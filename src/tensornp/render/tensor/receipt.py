@@ -31,7 +31,7 @@ MAX_NAMES = 6
 
 
 def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
-    """Return the fold behind the `head` of a card: the code, the reasons, and the sentences behind the badges."""
+    """Return the fold behind the `head` of a card: code, reasons, and the sentences of the badges."""
     plan, around = summary.plan, summary.surroundings
     assert plan is not None
     # Sentences of the reason and the notes are not repeated.
@@ -50,7 +50,7 @@ def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
 def _fold(
     plan: ConversionPlan, code: str, head: str, more: Sequence[str] = (), style: str = SMALL_TEXT, *, is_open: bool
 ) -> str:
-    """Return the code over the steps and the reasons of a plan, folded behind a `head` that stays in its place."""
+    """Return the code over the steps and reasons of a plan, folded behind `head`, which does not move."""
     texts = [f"{plan.dtype} · {'exact' if plan.exact else 'lossy'} · {plan.nbytes_copied:,} bytes copied", plan.reason]
     texts += [f"steps: {', '.join(plan.steps)}"] if plan.steps else []
     texts += [f"note: {warning}" for warning in plan.warnings]
