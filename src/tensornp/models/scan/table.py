@@ -90,9 +90,10 @@ class ScanTable(Mapping[str, TensorStats]):
     def told(self) -> list[str]:
         """Return the numbers of a scan that begin its line, its table and the page."""
         quiet, left = self.num_quiet, self.num_left
+        more = " more" if self.num_alarms else ""
         said = [
             counted(len(self), "weight"),
-            counted(self.num_alarms, "finding") + (f", {quiet:,} more probably intended" if quiet else ""),
+            counted(self.num_alarms, "finding") + (f", {quiet:,}{more} probably intended" if quiet else ""),
         ]
         if part := shards_told(one.scope for one in self._stats.values()):
             said.append(part)

@@ -69,7 +69,7 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     whose = [", ".join(owners)] if len(owners) > 1 else []
     free = sum(nbytes for owner, nbytes in census.owners.items() if owner in RELEASED)
     whose += [f"%tensors --release frees {format_nbytes(free)}"] if free else []
-    stopped = [f"no NaN looked for in {census.num_unread:,}: enough was read"] if census.num_unread else []
+    stopped = [f"{census.num_unread:,} not searched for NaN: enough was read"] if census.num_unread else []
     stopped += [census.stopped] if census.stopped else []
     is_whole = not census.num_left_out
     # The totals name the device already.
