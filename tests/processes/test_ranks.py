@@ -135,7 +135,6 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
         "model[f()]",
         "(a, b)[0]",
         "a[b:c]",
-        "a" + ".a" * 3000,
     ],
 )
 def test_nothing_else_than_names_attributes_and_constant_keys_is_followed(monkeypatch, expression):
