@@ -18,6 +18,7 @@ _BADGE = (
 BADGES = {tone: _BADGE.format(style) for tone, style in _TONES.items()}
 """The style of a badge of each tone."""
 CARD = "padding:1px 0;line-height:1.55"
+ALARMS = "display:grid;grid-template-columns:auto 1fr;align-items:baseline;gap:0 4px"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
 WIDE = f"overflow:auto;{CARD}"
 SMALL_TEXT = "font-size:90%;line-height:1.6"

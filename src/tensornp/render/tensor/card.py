@@ -14,6 +14,7 @@ from tensornp.core.values.stats.record import alarms_of, is_mask
 from tensornp.render.layout.document import Document, Part, parts_html
 from tensornp.render.layout.style import (
     ALARM,
+    ALARMS,
     CARD,
     HEAD,
     LINES_FOLD,
@@ -81,15 +82,18 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     if not has_receipt:
         lines += [plain_line(text) for text in folded_lines(around)]
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
-    shown = " ".join(
-        [badge_html(badge, is_told=has_receipt, is_link=badge.kind in links) for badge in badges_of(summary)]
-    )
+    badges = badges_of(summary)
+    shown = " ".join([badge_html(one, is_told=has_receipt) for one in badges if one.kind not in links])
+    alarms = " ".join([badge_html(one, is_told=has_receipt, is_link=True) for one in badges if one.kind in links])
     is_row = summary.has_values_in_row
     head = f"<span>{shown}</span>"
     if summary.stats is not None and not is_row:
         head += stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures, is_told=has_receipt)
     if has_receipt:
         head = card_receipt(summary, head, is_open=options.receipt == "open")
+    if alarms:
+        # A button must not stand in a summary, and leaves the fold in its place.
+        head = f'<div style="{ALARMS}"><span>{alarms}</span><div>{head}</div></div>'
     if is_row or not has_receipt:
         head = f'<div style="{HEAD}">{head}{_values(summary, options) if is_row else ""}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
