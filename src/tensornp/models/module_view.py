@@ -15,6 +15,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.dtypes import is_differentiable
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.shown.preview import Preview, preview
 from tensornp.core.values.shown.window_values import subject_of
@@ -69,10 +70,10 @@ def view_of(explorer: WeightsExplorer, options: DisplayOptions) -> ModuleView:
     budget, alarms = StatsBudget(options.stats_nbytes), {}
     num_read = num_floats = 0
     for name, entry in explorer.items():
-        info = inspect(entry.tensor) if isinstance(entry._source, TensorSource) and not entry.problem else None
-        if info is None or not (info.dtype.is_floating_point or info.dtype.is_complex) or not info.numel:
+        is_here = isinstance(entry._source, TensorSource) and not entry.problem and entry.numel
+        if not is_here or not is_differentiable(entry.dtype):
             continue
-        stats = budget.nonfinite(entry.tensor, info)
+        stats = budget.nonfinite(entry.tensor, inspect(entry.tensor)) if budget.has_room else None
         num_floats, num_read = num_floats + 1, num_read + (stats is not None)
         if stats is not None and alarms_of(stats):
             alarms[name] = stats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -24,10 +24,6 @@ from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import HistogramChoice, TensorStats
 from tensornp.errors import TensornpError, TooLargeError
 
-if TYPE_CHECKING:
-    pass
-
-
 MAX_TENSORS = 200
 """Each costs some 0.4 ms, however small."""
 
@@ -38,6 +34,11 @@ class StatsBudget:
     def __init__(self, max_nbytes: int) -> None:
         self._left, self._num_left = max_nbytes, MAX_TENSORS
         self.num_unread = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another tensor may be read."""
+        return self._left > 0 and self._num_left > 0
 
     def stats(self, obj: Any, info: TensorInfo | None, *, histogram: HistogramChoice = "auto") -> TensorStats | None:
         """Return the statistics of a tensor, or of an array if `info` is None; None beyond the budget."""
