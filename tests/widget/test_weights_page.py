@@ -14,8 +14,10 @@ from safetensors.torch import save_file
 from tree_rows import findings_of, rows_of
 
 import tensornp as tnp
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import NoDataError
 from tensornp.models.live.refind import released
+from tensornp.models.module_view import view_of
 from tensornp.widget.weights import WeightsWidget
 
 
@@ -195,6 +197,19 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     assert page.widget.scanned == " · ".join(table.told())
     assert page.widget.scanned.startswith("85 weights · 1 finding, ")
     assert repr(table) == f"<ScanTable of {', '.join(table.told())}>"
+
+
+def test_a_nan_of_the_card_is_in_its_row_and_opens_no_empty_columns(shown):
+    """A scan has more to say; a module without weights has no number of elements."""
+    model = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
+    model[0].weight.data[1, 2] = torch.nan
+    page = shown(model, classes=tnp.weights(model).classes)
+    columns = page.columns()
+    page.widget.tell(view_of(page.explorer, DisplayOptions()))
+    assert page.columns() == columns
+    rows = {row["name"]: row for row in page.rows()}
+    assert rows["weight"]["link"][0] == "1 NaN"
+    assert rows["1"]["cells"]["elements"] == ""
 
 
 def test_figures_are_columns_that_sort(shown):

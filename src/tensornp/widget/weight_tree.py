@@ -142,7 +142,9 @@ class WeightTree(Tree):
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""
         told, figures = self.outline.told, set().union(*(one.figures for one in self.found.values()))
-        scanned = (column for column in COLUMNS if column.is_scanned and self.found)
+        # The card of a model has looked for NaN alone, which stands behind a name.
+        is_scanned = bool(figures) or any(not one.alarms for one in self.found.values())
+        scanned = (column for column in COLUMNS if column.is_scanned and is_scanned)
         told |= {column.name for column in scanned if column.figure is None or column.name in figures}
         return [tree_column(column, asked.sort, self._max_shape) for column in COLUMNS if column.name in told]
 
@@ -193,8 +195,9 @@ class WeightTree(Tree):
         elements = format_count(line.weights[0].numel if line.number >= 0 else line.sums.numel)
         if line.weights:
             return cells_of(Row(line.label, line.weights, line.unlike)) | {"elements": elements}
-        cells = {"name": legible(line.label), "notes": legible(line.unlike), "elements": elements}
+        cells = {"name": legible(line.label), "notes": legible(line.unlike)}
         if line.has_below:
+            cells["elements"] = elements
             is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
             cells["shape"] = counted(line.sums.num_weights, "state" if is_state else "weight")
             cells["bytes"] = format_nbytes(line.sums.nbytes)

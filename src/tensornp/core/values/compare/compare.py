@@ -12,7 +12,6 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.aliases import Target
 from tensornp.core.tensor.kinds import form_of
 from tensornp.core.values.compare.numbers import PairTally, pairs_of
@@ -116,7 +115,7 @@ class Comparison:
         return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
 
 
-@never_compiled
+@outside_modes
 def compare(a: Any, b: Any) -> Comparison:
     """Compare two tensors or arrays, of any mix of kinds, dtypes and devices.
 
@@ -137,14 +136,9 @@ def compare(a: Any, b: Any) -> Comparison:
     Notes
     -----
     - Reads both once, block by block, in less than 32 MiB of new memory; sparse tensors become dense.
-    - Norms of numbers beyond 1e154 are infinite.
+    - Norms of numbers beyond 1e154 are infinite. An element that a mask hides counts as NaN.
     - Nothing is changed.
     """
-    return _compared(a, b)
-
-
-@outside_modes
-def _compared(a: Any, b: Any) -> Comparison:
     pair = [_unmasked(one) for one in (a, b)]
     first, second = (source_of(one, in_order=True, is_dense=True, caller="compare") for one in pair)
     is_other = first.shard is not None and second.shard is not None and not first.shard.holds_the_same(second.shard)
@@ -168,7 +162,7 @@ def _compared(a: Any, b: Any) -> Comparison:
         # Codes and hidden elements were not compared.
         tally.has_same_bits = False
     if tally.has_same_bits and type(a) is StoredValues and type(b) is StoredValues and a.codes and b.codes:
-        tally.has_same_bits = a.scheme == b.scheme and _compared(a.codes, b.codes).same_bits
+        tally.has_same_bits = a.scheme == b.scheme and compare(a.codes, b.codes).same_bits
     found = _told(tally, shapes, dtypes, first, second)
     is_in_memory = all(is_tensor(one) or is_array(one) for one in (a, b))
     if is_in_memory and Target(a).compare(b) in ("same object", "same elements"):
