@@ -278,6 +278,20 @@ def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: 
     assert len(shown.names()) > 2
 
 
+def test_rows_that_come_with_the_end_of_a_scan_do_not_take_the_focus_from_a_goal(tree: MakeTree) -> None:
+    """A finding is there before the scan ends, and the row that leads to its values is made again meanwhile."""
+    shown = tree({"w": torch.tensor([[1.0, torch.nan]]), "b": torch.zeros(3)})
+    shown.scan()
+    shown.page.get_by_role("button", name="1 weight has NaN: w", exact=True).click()
+    assert [request["type"] for request in shown.sent()] == ["open"]
+    shown.answer()
+    shown.set("progress", 0.9)
+    shown.set("progress", -1)
+    assert [request["type"] for request in shown.sent()] == ["values", "rows"]
+    shown.settle()
+    expect(shown.page.locator("td.tensornp-nan")).to_be_focused()
+
+
 def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
     """Whatever a file calls its weights."""
     hostile = "<img src=x onerror=window.hit=1>"

@@ -25,9 +25,11 @@ export class Navigator {
   view = {};
 
   // `opened` is the answer that the values were opened with. `closed()` is told that it is to go, and `seen()` that the
-  // first window is there; `takesFocus` says whether the grid gets the focus then.
-  constructor(ask, { name, suggestion, goal }, { closed, seen, takesFocus = false }) {
+  // first window is there; `takesFocus` says whether the grid gets the focus then. `row()` is what it was opened from, and
+  // may be made again.
+  constructor(ask, { name, suggestion, goal }, { closed, seen, row, takesFocus = false }) {
     this.ask = ask;
+    this.row = row;
     this.came = seen ?? (() => this.root.scrollIntoView({ block: "nearest" }));
     this.move = latest(() => this.fetch());
     this.axes = new Axes({
@@ -129,7 +131,7 @@ export class Navigator {
     const isFirst = !this.seen;
     const had = this.grid.node.contains(focused());
     // Whoever has gone elsewhere meanwhile keeps the focus.
-    const isFree = [from, document.body].includes(focused()) || this.root.contains(focused());
+    const isFree = [from, this.row?.(), document.body].includes(focused()) || this.root.contains(focused());
     this.seen = seen;
     const before = this.where.textContent;
     this.paint(seen);

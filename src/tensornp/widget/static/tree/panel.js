@@ -99,6 +99,7 @@ export class Panel {
     }
     this.navigator = new Navigator(this.ask, opened, {
       takesFocus,
+      row: this.row,
       seen: () => this.scrollIntoView(),
       closed: () => {
         this.closeValues();
