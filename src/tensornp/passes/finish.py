@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
 from tensornp.passes.readable import is_ordinary
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import RAISED, RETURNED, Figures, PassRecord, SourceLine, Value, add_gradient
+from tensornp.passes.records import RAISED, RETURNED, THE_CELL, Figures, PassRecord, SourceLine, Value, add_gradient
 from tensornp.passes.row_table import Row
 from tensornp.passes.tensors import MAX_KEPT
 
@@ -139,7 +139,7 @@ def _line_at(place: Any, cells: Sequence[str]) -> SourceLine:
         source = "".join(linecache.getlines(file)).strip()
         found = [number for number, text in enumerate(cells) if source and text.strip() == source]
         # A magic compiles its cell itself.
-        cell = f"In[{found[-1]}]" if found else "the cell"
+        cell = f"In[{found[-1]}]" if found else THE_CELL
     return SourceLine(file, line, linecache.getline(file, line).strip(), cell)
 
 

@@ -21,11 +21,13 @@ RETURNED, RAISED, STOPPED, LEFT = "returned", "raised", "stopped early", "left"
 """Ends of calls: a checkpoint stops a recomputation early; "left" is an end that torch does not report."""
 NEW, VIEW, IN_PLACE, BUFFER = "new", "view", "in place", "buffer"
 """Relations of an output to the inputs of its call; "buffer" marks buffers among parameters."""
+THE_CELL = "the cell"
+"""What is followed, where it has no name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of a program at the end of the block; `cell` is ``In[3]``, or empty for a file."""
+    """A line at the end of the block; `cell` is ``In[3]``, `THE_CELL` for the followed one, or empty for a file."""
 
     file: str
     line: int
@@ -35,6 +37,8 @@ class SourceLine:
     def __str__(self) -> str:
         name = self.file.replace(chr(92), "/").rpartition("/")[2]
         where = f"{self.cell} line {self.line}" if self.cell else f"{name}:{self.line}"
+        if self.cell == THE_CELL:
+            where = f"line {self.line} of {self.cell}"
         return f"{where} `{self.text}`" if self.text else where
 
 
@@ -189,7 +193,7 @@ class Call:
     def title(self) -> str:
         """``layers.3 (Linear)``, the class of a model without a name, `` `softmax` ``, or "the cell"."""
         if self.kind == BLOCK:
-            return "the cell"
+            return THE_CELL
         if self.kind == OPERATOR:
             return f"`{self.name.lstrip('_')}`"
         nth = f", call {self.nth + 1:,}" if self.nth else ""

@@ -43,7 +43,7 @@ def test_lines_are_those_of_cells(shell):
     number = shell.ip.execution_count - 1
     shell.run("%%follow -o run\nnet(x)")
     outer, inner = shell.namespace["run"].calls
-    assert str(outer.source) == "the cell line 2 `net(x)`"
+    assert str(outer.source) == "line 2 of the cell `net(x)`"
     assert str(inner.source) == f"In[{number}] line 3 `return inner(x)`"
 
 

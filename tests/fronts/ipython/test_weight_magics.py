@@ -73,7 +73,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
     [
         ("%weights", "there is no expression; usage: %weights"),
         ("%weights nothing", "name 'nothing' is not defined; define it first"),
-        ("%weights modle.safetensors", "there is no 'modle.safetensors'"),
+        ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
         ("%weights ./empty", "there is no 'empty'"),
         (
             "%weights [1][0]",

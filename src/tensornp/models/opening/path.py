@@ -16,7 +16,7 @@ from tensornp.models.files.address import AbsentError, Address, Place, is_addres
 from tensornp.models.files.source_file import reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
-from tensornp.models.names.quoted import MAX_TOLD, cut
+from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening.files import (
     OFFLOAD_INDEX,
     OFFLOAD_SUFFIX,
@@ -88,12 +88,21 @@ def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> li
     raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
 
 
+def _like(typed: str) -> str:
+    """Return the end of a sentence with the most similar name in the same folder, or ``""``."""
+    folder, name = os.path.split(typed)
+    try:
+        return closest(name, os.listdir(folder or "."))
+    except OSError:
+        return ""
+
+
 def _found(typed: str) -> str:
     """Return the absolute path, as the current folder may change before a read."""
     try:
         os.lstat(typed)
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'") from None
+        raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'{_like(typed)}") from None
     except (OSError, ValueError) as error:
         said = f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
         raise CheckpointError(said) from None

@@ -100,7 +100,7 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     is_mixed = _noun_of(found) == "tensor"
     names = [name for name in found if not (is_mixed and found._quantities[name])]
     changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
-    if changes:
+    if any(changes):
         yield f"they changed by up to {percent(max(changes))} of their size"
         floor = found._median_norms.get("", 0.0)
         of_weights = f" of weights ({floor:.3g})" if floor else ""
@@ -116,11 +116,15 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 
 
 def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, float]:
-    """Return the numbers of one row by heading: the largest of several weights."""
+    """Return the numbers of one row by heading: the largest of several weights.
+
+    A weight with a new NaN has no change of 0, although all that is finite is equal.
+    """
     every = [found[name] for name in names]
+    moved = [name for name in names if found[name].max_abs or not found[name]._is_odd]
     figures: dict[str, list[float | None]] = {
-        CHANGE: [found.moved.get(name) for name in names],
-        LARGEST: [one.max_abs for one in every],
+        CHANGE: [found.moved.get(name) for name in moved],
+        LARGEST: [found[name].max_abs for name in moved],
         NOT_EQUAL: [one.changed_fraction if one.count else None for one in every],
     }
     known = {heading: [value for value in values if value is not None] for heading, values in figures.items()}
