@@ -292,6 +292,27 @@ def test_rows_that_come_with_the_end_of_a_scan_do_not_take_the_focus_from_a_goal
     expect(shown.page.locator("td.tensornp-nan")).to_be_focused()
 
 
+def test_a_narrow_page_leaves_out_what_the_other_columns_tell(tree: MakeTree) -> None:
+    """The name, the shape and the norm are always there; an alarm behind a name says where only if there is room."""
+    model = net()
+    with torch.no_grad():
+        model[3][0].weight[1, 1] = torch.nan
+    shown = tree(model)
+    shown.scan()
+    there: dict[int, list[str]] = {}
+    alarm = shown.grid.locator("tbody tr .tensornp-alarm").first
+    for width in (1400, 950, 800, 400):
+        shown.page.set_viewport_size({"width": width, "height": 900})
+        there[width] = shown.grid.locator("thead th:visible").all_inner_texts()
+        assert alarm.inner_text() == ("1 NaN in 3" if width > 700 else "1 NaN")
+    assert {"elements", "mean", "findings"} <= set(there[1400])
+    assert {"max |x|", "findings"} <= set(there[950])
+    assert not {"elements", "mean"} & set(there[950])
+    assert {"findings", "bytes"} <= set(there[800])
+    assert "max |x|" not in there[800]
+    assert there[400] == ["name", "shape", "dtype", "norm"]
+
+
 def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
     """Whatever a file calls its weights."""
     hostile = "<img src=x onerror=window.hit=1>"

@@ -16,7 +16,15 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.gradients import gradients_of
 from tensornp.models.live.refind import reached
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.outline.columns import FINDINGS, GRADIENT, GRADIENT_RATIO, Column, figures_of, figures_of_gradient
+from tensornp.models.outline.columns import (
+    FINDINGS,
+    GRAD,
+    GRADIENT,
+    GRADIENT_RATIO,
+    Column,
+    figures_of,
+    figures_of_gradient,
+)
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.layout.tree import TreeColumn
@@ -28,9 +36,13 @@ _WIDTHS = {
     FINDINGS: 20, "notes": 20,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
-_NARROW = ("name", "shape", "dtype", "bytes", "norm")
-_WIDE = ("where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO)
-"""The columns that a narrow page has, and those that only a wide one has."""
+_LEAST_PX = (
+    dict.fromkeys(("name", "shape", "dtype", "norm"), 0)
+    | {"bytes": 450}
+    | dict.fromkeys((GRAD, "max |x|"), 900)
+    | dict.fromkeys(("where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO), 1200)
+)
+"""The widths of a page below which columns are left out beside the figures of a scan; 700 for others."""
 _RIGHT = ("elements", "bytes")
 _MAX_SHAPE = 20
 
@@ -61,9 +73,14 @@ class Found(NamedTuple):
         return ", ".join(one.text for one in self.alarms) or worst
 
 
-def tree_column(column: Column, sort: str, max_shape: int) -> TreeColumn:
+def tree_column(column: Column, sort: str, max_shape: int, *, is_scanned: bool) -> TreeColumn:
     """Return a column of the tree; the shapes have at most `max_shape` characters."""
     name = column.name
+    least_px = _LEAST_PX.get(name, 700)
+    if is_scanned:
+        least_px = 1200 if name == "elements" else least_px
+    else:
+        least_px = min(least_px, 700)
     return TreeColumn(
         name,
         "values" if name == "figures" else name,
@@ -71,7 +88,7 @@ def tree_column(column: Column, sort: str, max_shape: int) -> TreeColumn:
         is_right=column.figure is not None or name in _RIGHT,
         is_sortable=column.is_sortable,
         is_large_first=column.has_large_first,
-        least_px=0 if name in (*_NARROW, sort) else 1200 if name in _WIDE else 700,
+        least_px=0 if name == sort else least_px,
     )
 
 

@@ -146,7 +146,8 @@ class WeightTree(Tree):
         is_scanned = bool(figures) or any(not one.alarms for one in self.found.values())
         scanned = (column for column in COLUMNS if column.is_scanned and is_scanned)
         told |= {column.name for column in scanned if column.figure is None or column.name in figures}
-        return [tree_column(column, asked.sort, self._max_shape) for column in COLUMNS if column.name in told]
+        columns = [column for column in COLUMNS if column.name in told]
+        return [tree_column(column, asked.sort, self._max_shape, is_scanned=is_scanned) for column in columns]
 
     # --- one row
 
@@ -222,16 +223,17 @@ class WeightTree(Tree):
 
     def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Finding, list[str]]]) -> TreeLink | None:
         """Return the alarm of a weight, or of the weights below a closed line."""
-        number, text = line.number, own.alarm if own is not None else ""
+        number, text, place = line.number, own.alarm if own is not None else "", ""
         names = next((names for kind, names in below if kind.is_alarm), [])
         if names:
             own, number = self.found[names[0]], self.outline.number_of[names[0]]
             every = self.outline.weights_of(line.id)
             if len(names) == 1:
-                text = f"{own.alarm} in {legible(distinguishing(names[0], every))}"
+                text, place = own.alarm, f" in {legible(distinguishing(names[0], every))}"
             else:
-                text = f"{_NOT_FINITE.get(own.goal, own.alarm)} in {len(names):,} of {counted(len(every), 'weight')}"
+                text = _NOT_FINITE.get(own.goal, own.alarm)
+                place = f" in {len(names):,} of {counted(len(every), 'weight')}"
         if own is None or not text:
             return None
         way = "show the values there" if own.goal else "show it"
-        return TreeLink(text, f"{text}: {way} (n)", number, own.goal)
+        return TreeLink(text, f"{text}{place}: {way} (n)", number, own.goal, place=place)

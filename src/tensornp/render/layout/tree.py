@@ -23,12 +23,16 @@ class TreeColumn(NamedTuple):
 
 
 class TreeLink(NamedTuple):
-    """A button next to a name, which opens the item `number` at a goal; `kind` is a class."""
+    """A button next to a name, which opens the item `number` at a goal; `kind` is a class.
+
+    Narrow pages hide `place`, which stands behind the text.
+    """
 
     text: str
     title: str
     number: int
     goal: str = ""
+    place: str = ""
     kind: str = "alarm"
 
 
@@ -111,9 +115,11 @@ def _name_html(row: TreeRow) -> str:
 def _link_html(link: TreeLink | None) -> str:
     if link is None:
         return ""
+    place = f'<span class="tensornp-from-700">{escape(link.place)}</span>' if link.place else ""
     return (
         f'<button type="button" tabindex="-1" class="tensornp-copy tensornp-link tensornp-{link.kind}" '
-        f'data-target="{link.number}" data-goal="{link.goal}" title="{escape(link.title)}">{escape(link.text)}</button>'
+        f'data-target="{link.number}" data-goal="{link.goal}" title="{escape(link.title)}">{escape(link.text)}{place}'
+        "</button>"
     )
 
 
