@@ -76,7 +76,7 @@ def values() -> torch.Tensor:
 
 
 RECORDS = {
-    "explorer": (lambda: tnp.weights(model()), ["3 weights", "69 parameters", "1 registered as None: 1.bias"]),
+    "explorer": (lambda: tnp.weights(model()), ["3 weights", "69 parameters"]),
     "totals": (lambda: tnp.weights(model()).totals, ["parameters: 69", "elements_stored: 69", "nbytes: 276"]),
     "part": (lambda: tnp.weights(model())["1"], ["1 weight", "6 parameters"]),
     "entry": (lambda: tnp.weights(model())["1.weight"], ["1.weight", "(2, 3)", "24 (6 elements)", "array([["]),

@@ -67,7 +67,7 @@ def number_of(noun: str, text: str) -> int:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_view_tells_the_same_counts(source, tmp_path):
-    """What is registered as None is a name, and told apart in each."""
+    """What is registered as None is a name, and told apart in the `repr`."""
     make, num_names, num_weights, parameters = SOURCES[source]
     explorer = tnp.weights(make(tmp_path))
     assert len(explorer) == len(list(explorer)) == len(explorer.to_frame()) == num_names
@@ -82,9 +82,7 @@ def test_every_view_tells_the_same_counts(source, tmp_path):
         # States are no parameters, and the heading counts none.
         assert source == "optimizer" or number_of(noun, view) == parameters
     num_nothing = num_names - num_weights
-    for view in (repr(explorer), weights_document(explorer).text(), weights_document(explorer).html()):
-        told = re.findall(r"([\d,]+) registered as None", view)
-        assert told == ([str(num_nothing)] if num_nothing else [])
+    assert re.findall(r"([\d,]+) registered as None", repr(explorer)) == [str(num_nothing)] * bool(num_nothing)
     scanned = explorer.scan(progress=False)
     assert len(scanned) + len(scanned.failed) == num_weights
 

@@ -64,7 +64,7 @@ def weights_document(
         rows = order.sorted(rows, lambda row: row.entries[0])
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows, classes=explorer.classes)
     static = section("tensornp-static", (*said, table, small_print(rest)))
-    below = small_print(*_nothing(rows), *_problems(explorer), *_metadata(explorer))
+    below = small_print(*_problems(explorer), *_metadata(explorer))
     return Document((headline(_heading(explorer, common, class_name)), *_loud(explorer), static, below))
 
 
@@ -154,13 +154,6 @@ def _by_parameter(rows: list[Row]) -> list[Row]:
         entries = (*largest.entries, *chain.from_iterable(row.entries for row in group if row is not largest))
         found.append(Row(f"{parent}.{{{','.join(names)}}}", entries, largest.unlike))
     return found
-
-
-def _nothing(rows: list[Row]) -> list[str]:
-    left_out = [row for row in rows if row.entries and row.entries[0]._is_nothing]
-    num = sum(len(row.entries) for row in left_out)
-    names = [cut(row.pattern, MAX_SHOWN) for row in left_out]
-    return [f"{num:,} registered as None: {listed(names, MAX_SAID)}"] if num else []
 
 
 def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
