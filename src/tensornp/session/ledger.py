@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_RECORDS = 256
 """Entries that are kept, the last ones: two for each tensor."""
-MAX_SEARCH_SECONDS = 0.02
+MAX_SEARCH_SECONDS = 0.05
 """For other names of the same memory."""
 MAX_COPY_NBYTES = 2**19
 """Bytes of a tensor that is copied, to tell which elements change: 64 MiB in all at most."""

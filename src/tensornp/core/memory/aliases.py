@@ -113,7 +113,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
 
     Notes
     -----
-    Costs about a microsecond for each tensor or array. Overlap is exact; if an exact answer could take exponential
+    Costs about ten microseconds for each tensor or array. Overlap is exact; if an exact answer could take exponential
     time, the answer is "may overlap" after some milliseconds. Nobody has seen memory before, so nothing is "stale".
     """
     if not is_tensor(obj) and stand_in_of(obj) is not None:
