@@ -204,6 +204,15 @@ def test_other_names_and_history_stand_behind_the_fold(shell):
     assert "also named" not in before
 
 
+def test_a_tied_weight_names_its_modules(shell):
+    """The name of a variable, or of the list of an optimizer, is no news."""
+    shell.run("head, embedding = torch.nn.Linear(3, 3), torch.nn.Embedding(3, 3); head.weight = embedding.weight")
+    shell.run("optimizer = torch.optim.SGD(head.parameters()); bias = head.bias; both = [*head.parameters()]")
+    text = shell.show(shell.namespace["head"].weight)["text/plain"]
+    assert re.search(r"^also named (head|embedding)\.weight$", text, re.MULTILINE)
+    assert "also named" not in shell.show(shell.namespace["bias"])["text/plain"]
+
+
 def test_a_container_is_explained_by_names_and_alike_ones_once(shell):
     """Which tensor each plan is of."""
     shell.run("d = {'a': torch.zeros(5), 'b': torch.zeros(5), 'c': [torch.zeros(2).bfloat16()]}")

@@ -29,7 +29,7 @@ _GROUPS = {
 
 def memory_lines(around: Surroundings) -> list[Part]:
     """Return the lines on other tensors in the same memory, the closest relation first."""
-    lines = _lines([alias for alias in around.aliases if _is_news(alias)])
+    lines = _lines(_news(around))
     return [*lines, plain_line(around.left_out)] if around.left_out else lines
 
 
@@ -40,13 +40,18 @@ def plain_line(text: str) -> Part:
 
 def folded_lines(around: Surroundings) -> list[str]:
     """Return the lines behind the fold: other names, IPython's history, the extent of the search."""
-    folded = [alias for alias in around.aliases if not _is_news(alias) and alias.name != around.name]
+    news = _news(around)
+    folded = [alias for alias in around.aliases if alias not in news and alias.name != around.name]
     return [line.text for line in _lines(folded)] + ([stopped_text(around)] if around.stopped else [])
 
 
-def _is_news(alias: Alias) -> bool:
-    """Return whether a name tells more than that the tensor has it, or that IPython has kept it."""
-    return alias.relation != "same object" and not alias.name.startswith("Out[")
+def _news(around: Surroundings) -> list[Alias]:
+    """Return the other tensors in the memory, and the other modules of a tied weight; no results of IPython."""
+    same = [alias for alias in around.aliases if alias.relation == "same object"]
+    tied = [alias for alias in same if alias.kind == "parameter" and alias.name.rpartition(".")[0]]
+    tied = [alias for alias in tied if alias.name.rpartition(".")[2].isidentifier()]
+    others = [alias for alias in around.aliases if alias not in same and not alias.name.startswith("Out[")]
+    return [alias for alias in tied if alias.name != around.name and len(tied) > 1] + others
 
 
 def stopped_text(around: Surroundings) -> str:
