@@ -45,6 +45,11 @@ def plain_number(value: Any) -> Any:
     return complex(number) if isinstance(number, np.clongdouble) else number
 
 
+def _shortest(value: Any) -> Any:
+    """Return a number with the fewest digits that tell it from others of its dtype."""
+    return float(str(value)) if isinstance(value, (np.float16, np.float32)) else plain_number(value)
+
+
 def differing(old: Any, new: Any) -> Any:
     """Return a mask of the elements that differ; NaN equals NaN."""
     if old.dtype.kind not in "biufc":
@@ -113,7 +118,7 @@ class PairTally:
         self.num_changed += int(np.count_nonzero(differs))
         if self.first is None and differs.any():
             at = int(differs.argmax())
-            self.first, self.first_values = start + at, (plain_number(a[at]), plain_number(b[at]))
+            self.first, self.first_values = start + at, (_shortest(a[at]), _shortest(b[at]))
         if places is not None:
             a, b = a[places], b[places]
             x, y = _vector(a), _vector(b)
