@@ -152,13 +152,19 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
             raise BadRequestError(f"progress must be a function of two numbers or False, got {quoted(chosen)}")
         yield chosen or None
         return
-    from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+    from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
 
-    bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=sys.stderr is None)
+    options = {"desc": what, "unit": "B", "unit_scale": True, "leave": False, "delay": _DELAY_S}
+    bar: Any = None
 
     def tell(done: int, total: int) -> None:
-        bar.total = total
+        nonlocal bar
+        if bar is None:
+            bar = tqdm(total=total, disable=sys.stderr is None, **options)
         bar.update(done - bar.n)
 
-    with bar:
+    try:
         yield tell
+    finally:
+        if bar is not None:
+            bar.close()
