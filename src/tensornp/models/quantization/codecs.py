@@ -1,91 +1,18 @@
-"""Decode stored codes: integers with zero points, and float8 with a scale for each block."""
+"""Decode float8 codes with a scale for each block."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tensornp.errors import NoDataError
-from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.entries.in_file import FileSource
-from tensornp.models.entries.take import VALUES, Array, Ranges, Shape, as_slice
-from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, torch_name
+from tensornp.models.entries.take import VALUES, Array, Ranges, Shape
 
-_MAX_SCALE = float(np.finfo(np.float32).max)
-_FLOATS = ("float32", "float64", "float16", "bfloat16")
-_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _USUAL = 128
 """The size of a block where shapes fit to several."""
-
-
-@dataclass(frozen=True, slots=True)
-class AffineCodes:
-    """Decodes integer `codes`; with an `axis`, scales and zero points lie in the file."""
-
-    codes: str
-    axis: int | None
-    scales: FileSource | float
-    zeros: FileSource | int
-
-    @property
-    def quantized(self) -> str:
-        return f"q{self.codes}"
-
-    @np.errstate(all="ignore")
-    def __call__(self, stored: Array, ranges: Ranges) -> Array:
-        """Return the values; NoDataError if torch takes no such scale or zero point."""
-        if not isinstance(self.scales, FileSource) or not isinstance(self.zeros, FileSource):
-            # As fbgemm does: a difference of integers, and a product of floats.
-            scale, zero = np.array(self.scales, np.float32), np.array(self.zeros, np.int32)
-            return np.asarray((stored.astype(np.int32) - zero).astype(VALUES) * scale)
-        made = stored.astype(VALUES)
-        if not made.size or self.axis is None:
-            return made
-        wanted = as_slice(ranges[self.axis])
-        scales, zeros = self.scales.numbers(wanted), self.zeros.numbers(wanted)
-        limits = np.iinfo(self.codes)
-        if not (np.abs(scales) <= _MAX_SCALE).all() or not ((zeros >= limits.min) & (zeros <= limits.max)).all():
-            raise NoDataError(f"a scale is not finite, or a zero point is not a {self.quantized}")
-        lined = [1] * made.ndim
-        lined[self.axis] = len(scales)
-        made -= zeros.astype(VALUES).reshape(lined)
-        # As torch does.
-        np.multiply(made, scales.astype(np.float64).reshape(lined), out=made, casting="unsafe")
-        return made
-
-
-def quantized(codes: WeightEntry, quantizer: Any, laid: Callable[[PickledTensor], WeightEntry]) -> WeightEntry:
-    """Return a weight of codes with their meaning; `laid` gives a tensor's weight."""
-    assert isinstance(codes._source, FileSource)
-    made = _affine(quantizer, codes._source, laid)
-    dtype = f"q{codes.dtype}"
-    if isinstance(made, str):
-        return codes._with_(dtype=dtype, problem=codes.problem or made, note="")
-    note = f"quantized per channel along axis {made.axis}"
-    if made.axis is None:
-        note = f"quantized per tensor, scale {made.scales:g}, zero point {made.zeros}"
-    return noted(codes._with_(dtype=dtype, _source=replace(codes._source, codec=made)), note)
-
-
-def _affine(quantizer: Any, codes: FileSource, laid: Callable[[PickledTensor], WeightEntry]) -> AffineCodes | str:
-    """Return the codec, or the reason why there is none."""
-    name, *facts = quantizer if type(quantizer) is tuple and quantizer else ("",)
-    most = np.iinfo(codes.dtype)
-    match torch_name(name), facts:
-        case "per_tensor_affine", [int() | float() as scale, int() as zero] if most.min <= zero <= most.max:
-            if abs(scale) <= _MAX_SCALE:
-                return AffineCodes(codes.dtype, None, float(scale), zero)
-        case "per_channel_affine", [PickledTensor(Storage()), PickledTensor(Storage()), int() as axis]:
-            of_scales, of_zeros = map(laid, facts[:2])
-            size = codes.shape[axis : axis + 1] if axis >= 0 else None
-            fits = of_scales.dtype in _FLOATS and of_zeros.dtype in _INTEGERS
-            if fits and size == of_scales.shape == of_zeros.shape and not (of_scales.problem or of_zeros.problem):
-                return AffineCodes(codes.dtype, axis, of_scales._source, of_zeros._source)  # type: ignore[arg-type]
-    return "its scheme of quantization is not read, or its scales do not fit"
 
 
 @dataclass(frozen=True, slots=True)
