@@ -35,7 +35,7 @@ _USUAL = 128
 
 
 class Layout(NamedTuple):
-    """A packed format: the endings of the names of codes, scales and further tensors, and the dtypes of codes."""
+    """A packed format: how the names of codes, scales and further tensors end, and the dtypes of codes."""
 
     method: str
     codes: str

@@ -127,7 +127,7 @@ def _tensor(
 ) -> PickledTensor:  # fmt: skip
     shape, strides = sizes_of(shape), sizes_of(strides)
     if type(storage) is not Storage or not is_size(offset) or shape is None or strides is None:
-        return _unread("its storage, shape or strides are not told")
+        raise TypeError
     dtype = dtype or storage.dtype
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
     made = PickledTensor(storage, name, offset, shape, strides)
@@ -144,13 +144,11 @@ def _problem(tensor: PickledTensor) -> str:
         return f"its dtype {tensor.dtype} is not known" if tensor.dtype else "its dtype is not told"
     if len(tensor.shape) != len(tensor.strides):
         return "its strides are not those of its shape"
-    if math.prod(tensor.shape) >= _MAX_NUMEL:
-        return "its shape is too large for any memory"
-    num_stored = num_reached(tensor.shape, tensor.strides)
     if 0 in tensor.shape:
         return ""
+    num_stored = num_reached(tensor.shape, tensor.strides)
     if math.prod(tensor.shape) > max(num_stored, _MAX_REPEATED):
-        return f"it repeats {num_stored:,} stored elements {math.prod(tensor.shape):,} times"
+        return f"it repeats {num_stored:,} stored elements as {math.prod(tensor.shape):,}"
     reach = (tensor.offset + num_stored) * stored_dtype(tensor.dtype).itemsize
     return "" if reach <= tensor.storage_nbytes else "it reaches beyond its storage"
 
@@ -165,15 +163,14 @@ def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
     """Return the tensor of a subclass: of a class that wraps others, or with values of its own."""
     if type(func) is Function and func.what == _WRAPPER:
         return _wrapper(args[0], args[1], args[2], state)
-    made = func.make(*args) if type(func) is Function and func.make is not None else None
-    return made if type(made) is PickledTensor else _unread("it is of a subclass, which the file does not lay out")
+    return func.make(*args)
 
 
 def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
-    """Return a tensor without values: its class computes them from parts, as DTensor and those of torchao do."""
+    """Return a tensor whose class computes its values from parts, as DTensor and those of torchao do."""
     name, shape = legible(class_of(cls)[1][:MAX_NAME]), sizes_of(shape)
     if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
-        return _unread("it is of a subclass, which the file does not lay out")
+        raise TypeError
     tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
     every = (one for table in tables for one in islice(table.values(), _MAX_INNER))
     inner = [one for one in every if type(one) is PickledTensor]
@@ -182,10 +179,6 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
     why = f"{name} computes its values, and no class that a file names is imported"
     problem = f"{why}; give weights what torch.load returns, if you trust the file"
     return PickledTensor(None, dtype_name, 0, shape, problem=problem, class_name=name, parts=tuple(parts.values()))
-
-
-def _unread(problem: str) -> PickledTensor:
-    return PickledTensor(problem=problem)
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -258,15 +251,4 @@ def is_of_tensors(what: Import) -> bool:
 
 
 def _maker_of(what: Import) -> Maker | None:
-    make = _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
-    if what == _WRAPPER or not (what.module in ("torch._utils", "torch._tensor") and what.name.startswith("_rebuild")):
-        return _first if what.module == "torch.return_types" else make
-
-    def made(*args: Any) -> Any:
-        try:
-            return make(*args) if make is not None else _unread(f"it is made by {name}, which is not read yet")
-        except (TypeError, ValueError, LookupError):
-            return _unread(f"{name} is not called as torch calls it")
-
-    name = legible(what.name[:MAX_NAME])
-    return made
+    return _first if what.module == "torch.return_types" else _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)
