@@ -56,15 +56,6 @@ def torch_zip(folder: Path) -> tuple[Path, Path]:
     return (folder / "x.pt",) * 2
 
 
-def torch_quantized(folder: Path) -> tuple[Path, Path]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        told = (torch.tensor([0.5, 0.25]), torch.tensor([1, 0]), 0, torch.qint8)
-        rows = torch.quantize_per_channel(TENSORS["a"], *told)
-        torch.save({"a": rows, "b": torch.quantize_per_tensor(TENSORS["a"].T, 0.5, 3, torch.quint8)}, folder / "x.pt")
-    return (folder / "x.pt",) * 2
-
-
 def torch_legacy(folder: Path) -> tuple[Path, Path]:
     torch.save({**TENSORS, "step": 3}, folder / "x.pt", _use_new_zipfile_serialization=False)
     return (folder / "x.pt",) * 2
@@ -134,7 +125,7 @@ TOLD: dict[str, Save] = {
 """Those of which the damaged file holds no values."""
 VALUES: dict[str, Save] = {
     "safetensors": safetensors, "torch zip": torch_zip, "torch legacy": torch_legacy,
-    "torch quantized": torch_quantized, "DCP items": dcp_items, "npy": npy, "npz": npz,
+    "DCP items": dcp_items, "npy": npy, "npz": npz,
     "npz compressed": npz_compressed, "GGUF": gguf_file,
 }  # fmt: skip
 FORMATS = TOLD | VALUES | {"torch wrappers": torch_wrappers}

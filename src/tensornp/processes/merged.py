@@ -4,23 +4,69 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.text import counted
-from tensornp.core.values.stats.record import ALL, PARTIAL, TensorStats, scoped, sum_of
+from tensornp.core.lowlevel.text import counted, number_ranges
+from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, scoped, sum_of
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.answering import Facts
-from tensornp.processes.asking import Answers, Asker, Row, ranks_text
 
 _MAX_NAMED = 3
-_MAX_DRIFT_NBYTES = 2**26
-"""Bytes of a weight that are all compared."""
+_MAX_RANKS = 12
+"""Runs of ranks that a sentence names."""
+_MAX_NBYTES, _MAX_DRIFT_NBYTES = 2**36, 2**26
+"""Bytes of a weight that are hashed: for its statistics, of which only what is expanded has more, and for drift."""
 _Found = TypeVar("_Found")
+
+
+class Row(NamedTuple):
+    """The answer of one rank on one weight."""
+
+    facts: Facts
+    box: Any
+    digest: bytes | None
+    stats: TensorStats | None
+    places: tuple[Any, ...]
+
+
+@dataclass
+class Answers:
+    """The answers to one question by rank, and the reasons of silent processes by id."""
+
+    num_ranks: int = 0
+    found: dict[Any, Any] = field(default_factory=dict)
+    answered: tuple[Any, ...] = ()
+    silent: dict[Any, str] = field(default_factory=dict)
+
+    @property
+    def count_text(self) -> str:
+        """How many have answered: "32 ranks", "31 of 32 ranks"."""
+        num = len(self.found)
+        return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
+
+    def rows(self) -> Iterator[tuple[Any, str, Row]]:
+        """Yield each rank with each of its weights."""
+        for rank, rows in self.found.items():
+            for name, facts, box, digest, figures, places in rows:
+                stats = TensorStats(**dict(zip(FIGURES, figures, strict=True))) if figures else None
+                yield rank, name, Row(Facts(*facts), box, digest, stats, places)
+
+
+Ask = Callable[..., Answers]
+
+
+def ranks_text(ranks: Iterable[Any]) -> str:
+    """Return ranks in words: "rank 7", "ranks 0..3, 9"."""
+    every = list(ranks)
+    is_numbered = all(type(one) is int for one in every)
+    names = list(number_ranges(sorted(every))) if is_numbered else [cut(str(one), MAX_INSIDE) for one in every]
+    more = f" and {len(names) - _MAX_RANKS:,} more" if len(names) > _MAX_RANKS else ""
+    return f"rank{'s' * (len(every) != 1)} {', '.join(names[:_MAX_RANKS])}{more}"
 
 
 class OnRanks:
@@ -81,8 +127,8 @@ class RankWeights(_ByName[OnRanks]):
         Why others have not answered, by id.
     """
 
-    def __init__(self, asker: Asker, expression: str) -> None:
-        answers, self._asker = asker.ask(expression), asker
+    def __init__(self, ask: Ask, expression: str) -> None:
+        answers, self._ask = ask(expression), ask
         facts: dict[str, dict[Any, Facts]] = {}
         for rank, name, row in answers.rows():
             facts.setdefault(name, {})[rank] = row.facts
@@ -91,11 +137,11 @@ class RankWeights(_ByName[OnRanks]):
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
-        return stats_on(self._asker, self.expression, self[name].name)
+        return stats_on(self._ask, self.expression, self[name].name)
 
     def drift(self) -> Drift:
         """Return the replicas of sharded weights, and the plain tensors, that differ; large ones are sampled."""
-        return Drift(self._asker.ask(self.expression, "", _MAX_DRIFT_NBYTES), self.expression)
+        return Drift(self._ask(self.expression, "", _MAX_DRIFT_NBYTES), self.expression)
 
     def differences(self) -> dict[str, str]:
         """Return the weights that are not the same on all ranks, each with how they differ."""
@@ -149,30 +195,27 @@ class RankStats(TensorStats):
     silent: dict[Any, str] = field(default_factory=dict, compare=False)
 
 
-_MAX_NBYTES = 2**36
-"""Bytes that are hashed as a whole: only what is expanded has more."""
-
-
-def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
+def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
-    answers = asker.ask(expression, name, _MAX_NBYTES)
+    answers = ask(expression, name, _MAX_NBYTES)
     parts = {rank: row for rank, _, row in answers.rows()}
     forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
     usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
     differing = [rank for rank in parts if rank not in same]
-    owned = []
-    for variants in _replicas((rank, name, part) for rank, part in same.items() if part.figures).values():
-        first, *others = sorted(variants.values(), key=len, reverse=True)
-        owned.append(same[first[0]])
+    owned: list[tuple[Row, TensorStats]] = []
+    for first, *others in _replicas((rank, name, part) for rank, part in same.items()).values():
+        part = same[first[0]]
+        if part.stats is not None:
+            owned.append((part, part.stats))
         differing += [rank for ranks in others for rank in ranks]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
-    base = scoped(sum_of(part.figures[0] for part in owned), scope)
+    base = scoped(sum_of(stats for _, stats in owned), scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(
@@ -181,48 +224,49 @@ def stats_on(asker: Asker, expression: str, name: str) -> RankStats:
     )  # fmt: skip
 
 
-def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], dict[tuple[str, Any], list[Any]]]:
-    """Return the ranks by form and digest, for each name, layout and box.
+def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], list[list[Any]]]:
+    """Return the groups of ranks with equal bits, the largest first, for each name, layout and box.
 
     Without a known box, nothing tells which ranks hold replicas.
     """
     found: dict[Any, dict[Any, list[Any]]] = {}
     for rank, name, row in rows:
         key = name, row.facts.layout, row.box if row.box is not None else rank
-        form = f"{row.facts.dtype} of shape {row.facts.shape}"
-        found.setdefault(key, {}).setdefault((form, row.digest), []).append(rank)
-    return found
+        bits = row.facts.dtype, row.facts.shape, row.digest
+        found.setdefault(key, {}).setdefault(bits, []).append(rank)
+    return {key: sorted(groups.values(), key=lambda ranks: -len(ranks)) for key, groups in found.items()}
 
 
-def _scope(facts: Facts | None, owned: list[Row]) -> str:
+def _scope(facts: Facts | None, owned: list[tuple[Row, TensorStats]]) -> str:
     """Return whether all elements were read, by the boxes, or by the count for unknown ones."""
     if facts is None:
         return "nothing"
-    count = sum(part.figures[0].count for part in owned)
+    count = sum(stats.count for _, stats in owned)
     numel = math.prod(facts.shape) if facts.shape is not None and -1 not in facts.shape else count
-    covered = sum(math.prod(part.box[1]) if part.box else part.figures[0].count for part in owned)
-    is_whole = covered >= numel or any(part.box == () for part in owned)
+    covered = sum(math.prod(part.box[1]) if part.box else stats.count for part, stats in owned)
+    is_whole = covered >= numel or any(part.box == () for part, _ in owned)
     return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
 
 
 class Drift(_ByName[str]):
     """Weights that differ between ranks: by name, the ranks that differ from most.
 
+    Weights whose bits a rank cannot read are not compared.
+
     Attributes
     ----------
     num_compared : int
         Weights with the same part on several ranks.
-    not_compared : tuple of str
-        Weights whose bits some rank cannot read.
     """
 
     def __init__(self, answers: Answers, expression: str) -> None:
-        every = _replicas(one for one in answers.rows() if one[2].digest is not None)
-        unread = dict.fromkeys(name for (name, *_), found in every.items() if not all(digest for _, digest in found))
-        self.not_compared = tuple(unread)
-        compared = {key: one for key, one in every.items() if key[0] not in unread and sum(map(len, one.values())) > 1}
-        self.num_compared = len({name for name, *_ in compared})
-        texts = {name: _drift_text(found) for (name, *_), found in compared.items() if len(found) > 1}
+        rows = [one for one in answers.rows() if one[2].digest is not None]
+        every = {key: groups for key, groups in _replicas(rows).items() if sum(map(len, groups)) > 1}
+        self.num_compared = len({name for name, *_ in every})
+        differing: dict[str, list[Any]] = {}
+        for (name, *_), (_, *others) in every.items():
+            differing.setdefault(name, []).extend(rank for ranks in others for rank in ranks)
+        texts = {name: f"differs on {ranks_text(some)}" for name, some in differing.items() if some}
         super().__init__(answers, expression, texts)
 
     @property
@@ -235,11 +279,3 @@ class Drift(_ByName[str]):
 
     def __repr__(self) -> str:
         return f"<Drift of {self.expression}, {self.told}>"
-
-
-def _drift_text(found: Mapping[tuple[str, Any], list[Any]]) -> str:
-    """Return the ranks outside of the largest group, and the forms if these differ."""
-    usual, *others = sorted(found, key=lambda one: -len(found[one]))
-    forms = dict.fromkeys(form for form, _ in (*others, usual))
-    form = f", {' and '.join(forms)}" if len(forms) > 1 else ""
-    return f"differs on {ranks_text(rank for one in others for rank in found[one])}{form}"

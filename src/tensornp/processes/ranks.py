@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 import ast
+from asyncio import CancelledError
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any
 
-from tensornp.core.lowlevel.text import quoted
+import tensornp
+from tensornp.core.lowlevel.attributes import an_instance
+from tensornp.core.lowlevel.text import format_number, quoted
 from tensornp.errors import BadRequestError
-from tensornp.processes.asking import Asker
-from tensornp.processes.merged import RankStats, RankWeights, stats_on
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_TOLD, cut
+from tensornp.processes.answering import answer
+from tensornp.processes.merged import Answers, RankStats, RankWeights, stats_on
 
 _MAX_TIMEOUT_S = 10**6
 _NODES = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub)
+_DEAD = "has died, or was stopped"
+_DEATHS = ("EngineError", "KilledWorker", "BrokenProcessPool")
+_SAME = f"the same as here, {tensornp.__version__}, is needed"
+
+
+class OfIpyparallel:
+    """The engines of a client of ipyparallel, or those of a view."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._targets = getattr(client, "client", client), getattr(client, "targets", None)
+
+    @property
+    def ids(self) -> list[int]:
+        """The engines that are registered, or are those of the view."""
+        if isinstance(self._targets, int):
+            return [self._targets]
+        return list(self._targets if isinstance(self._targets, list | tuple) else self._client.ids)
+
+    def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
+        """Have one engine call a function: a view of its own has no other to wait for."""
+        return self._client[id].apply_async(function, *args)
 
 
 class Ranks:
     """All ranks of a job, as `ranks` gives them."""
 
-    def __init__(self, asker: Asker) -> None:
-        self._asker = asker
+    def __init__(self, client: Any, timeout: float) -> None:
+        self._client, self._timeout = client, timeout
+        self._ranks: dict[Any, int | None] = {}
+        self._open: dict[Any, Future[Any]] = {}
 
     def weights(self, expression: str) -> RankWeights:
         """Return the weights of a model, an optimizer or a dictionary on each rank.
@@ -36,14 +65,73 @@ class Ranks:
         BadRequestError
             If something would have to be run for it.
         """
-        return RankWeights(self._asker, _checked(expression))
+        return RankWeights(self._ask, _checked(expression))
 
     def card(self, expression: str) -> RankStats:
         """Return the statistics of one tensor on all ranks; each reads its own part.
 
         Errors as of `weights`.
         """
-        return stats_on(self._asker, _checked(expression), expression.strip())
+        return stats_on(self._ask, _checked(expression), expression.strip())
+
+    def _ask(self, *question: Any) -> Answers:
+        """Ask all processes one question, and return the answers that came in time."""
+        now = list(self._client.ids)
+        why: dict[Any, str] = {}
+        for id in dict.fromkeys((*self._open, *now)):
+            if id not in now:
+                why[id] = _DEAD
+            elif id in self._open and not self._open[id].done():
+                why[id] = "has not answered an earlier question"
+            else:
+                self._open[id] = self._submitted(id, question)
+        wait([future for id, future in self._open.items() if id not in why], self._timeout)
+        late = f"did not answer within {format_number(self._timeout)} s: it is stopped, or busy"
+        found: dict[Any, tuple[Any, Any]] = {}
+        every = Answers(len(self._open))
+        for id, future in self._open.items():
+            reply = (None, 0, why.get(id, late), None) if id in why or not future.done() else _reply_of(future)
+            rank, num, reason, result = reply
+            self._ranks[id] = rank = self._ranks.get(id) if rank is None else rank
+            every.num_ranks = max(every.num_ranks, num)
+            if reason:
+                name = f"engine {cut(str(id), MAX_INSIDE)}" if rank is None else f"rank {rank}"
+                every.silent[id] = f"{name} {reason}"
+            else:
+                found[id if rank is None else rank] = id, result
+        for rank in sorted(found) if all(type(rank) is int for rank in found) else found:
+            id, every.found[rank] = found[rank]
+            every.answered += (id,)
+        return every
+
+    def _submitted(self, id: Any, question: tuple[Any, ...]) -> Future[Any]:
+        """Submit a question, and return a Future of the client's own one."""
+        done = Future[Any]()
+        try:
+            self._client.submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
+def _reply_of(future: Future[Any]) -> tuple[Any, int, str, Any]:
+    """Return rank, number of ranks, reason for no result, and result of an answer."""
+    try:
+        version, rank, num_ranks, reason, result = future.result().result()
+    except (Exception, SystemExit, CancelledError) as error:
+        # The other process raised it, whatever its class.
+        name = str(getattr(error, "ename", "") or type(error).__name__)
+        text = str(getattr(error, "evalue", "") or error)
+        reason = f"raised {name}{f': {text}' if text else ''}"
+        if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in text:
+            reason = f"has no tensornp, or another: {_SAME}"
+        elif name in _DEATHS or "No such engine" in text:
+            reason = _DEAD
+    else:
+        if version == tensornp.__version__:
+            return rank, num_ranks, cut(reason, MAX_TOLD), result
+        reason = f"has tensornp {cut(str(version), 20)}: {_SAME}"
+    return None, 0, cut(reason, MAX_TOLD), None
 
 
 def ranks(client: Any, timeout: float = 5) -> Ranks:
@@ -76,7 +164,14 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
         raise BadRequestError(f"timeout must be a number of seconds, got {quoted(timeout)}")
-    return Ranks(Asker(client, timeout))
+    if any(base.__module__.partition(".")[0] == "ipyparallel" for base in type(client).__mro__):
+        return Ranks(OfIpyparallel(client), timeout)
+    if isinstance(client, type) or not hasattr(client, "ids") or not callable(getattr(client, "submit", None)):
+        raise BadRequestError(
+            "client must be a client or a view of ipyparallel, or an object with ids and "
+            f"submit(id, function, *args), got {an_instance(client)}"
+        )
+    return Ranks(client, timeout)
 
 
 def _checked(expression: Any) -> str:

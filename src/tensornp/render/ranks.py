@@ -11,11 +11,10 @@ from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
 from tensornp.models.outline.fold import folded
-from tensornp.processes.asking import ranks_text
-from tensornp.processes.merged import Drift, OnRanks, Place, RankStats, RankWeights
+from tensornp.processes.merged import Drift, OnRanks, Place, RankStats, RankWeights, ranks_text
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
 from tensornp.render.layout.table import Table, TableRow, said_once
-from tensornp.render.layout.words import first_lines, listed
+from tensornp.render.layout.words import first_lines
 from tensornp.render.models.weights import MAX_ROWS, table_of
 from tensornp.render.pictures.stats_line import stats_line_text
 
@@ -92,12 +91,9 @@ def drift_document(drift: Drift) -> Document:
     """Return the names that differ between ranks, and the silent ranks."""
     rows = [TableRow((cut(name, MAX_SHOWN), said)) for name, said in islice(drift.items(), _MAX_ROWS)]
     more = f"… and {len(drift) - _MAX_ROWS:,} more differ" if len(drift) > _MAX_ROWS else ""
-    names = [cut(name, MAX_SHOWN) for name in drift.not_compared]
-    unread = f"not compared, as the bits cannot be read: {listed(names, _MAX_LINES)}" if names else ""
     return Document(
         (
             headline(f"{cut(drift.expression, MAX_SHOWN)} · {drift.told}"),
-            small_print(unread),
             _silent(drift.silent),
             Table(("name", "what"), tuple(rows)),
             small_print(more),

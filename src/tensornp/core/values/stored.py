@@ -38,7 +38,6 @@ class StoredValues:
     read_box: Callable[[Box], torch.Tensor]
     read_flat: Callable[[int, int], Array] | None = None
     where: str = "tensor of a file"
-    quantized: str = ""
     codes: StoredValues | None = None
     scheme: object = None
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached
-from tensornp.errors import CopyRequiredError, NoDataError, TooLargeError
+from tensornp.errors import CopyRequiredError, NoDataError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.source import Source
 from tensornp.models.entries.take import VALUES, Array, Ranges, Reads, Shape, taken_by
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from tensornp.core.values.stats.compute import Tally, Tasks
     from tensornp.core.values.stats.record import TensorStats
-
-_MAX_REPEATED = 2**32
-"""Elements of a crafted view, in which stored ones repeat, that are read at most."""
 
 
 class ReadPlan(NamedTuple):
@@ -108,8 +105,8 @@ class FileSource(StoredSource):
     """Elements of a file from byte `offset`, `strides` elements apart; None is the order without gaps.
 
     Their bytes may be in the other order than on this machine (`is_swapped`). A `codec` returns the meaning of the
-    elements in some ranges, in float32; equal ones decode equal bits alike. Its `quantized` is torch's dtype of such
-    codes, and its `packing` the elements and bytes of a block of the last dimension.
+    elements in some ranges, in float32; equal ones decode equal bits alike. Its `packing` are the elements and bytes of
+    a block of the last dimension.
     """
 
     shape: Shape
@@ -169,7 +166,7 @@ class FileSource(StoredSource):
 
     @property
     def is_shared_out(self) -> bool:
-        return not self.file.is_packed and not self._is_endless
+        return not self.file.is_packed
 
     def plan(self, index: Any) -> ReadPlan:
         taken = taken_by(index, self.shape)
@@ -185,23 +182,8 @@ class FileSource(StoredSource):
         values = StoredSource.values(self)
         if self.codec is not None:
             codes = self.codes.values() if self.codes is not None else None
-            return replace(values, quantized=getattr(self.codec, "quantized", ""), codes=codes, scheme=self.codec)
+            return replace(values, codes=codes, scheme=self.codec)
         return values if self.strides is not None else replace(values, read_flat=self._read_flat)
-
-    def stats(self) -> TensorStats:
-        """Return the statistics of all values; TooLargeError if a crafted view would take hours."""
-        if self._is_endless:
-            said = f"the statistics would read {math.prod(self.shape):,} elements, and {self._num_stored:,} are stored"
-            raise TooLargeError(f"{said}; take its values by an index")
-        return StoredSource.stats(self)
-
-    @property
-    def _num_stored(self) -> int:
-        return 0 if 0 in self.shape else num_reached(self.shape, self._steps)
-
-    @property
-    def _is_endless(self) -> bool:
-        return self.strides is not None and math.prod(self.shape) > max(self._num_stored, _MAX_REPEATED)
 
     def elements(self, ranges: Ranges) -> Array:
         with self.file.opened() as there:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from io import FileIO
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,11 +110,10 @@ class SourceFile(ListedFile):
 
 
 class OpenFile(Reader):
-    """An open file of this machine; several threads may read it."""
+    """An open file of this machine, which one thread reads."""
 
     def __init__(self, source: SourceFile, file: FileIO) -> None:
         self._source, self._file = source, file
-        self._lock = Lock()
 
     def check(self) -> None:
         now, listed = _mark_of(os.fstat(self._file.fileno())), self._source.mark
@@ -124,30 +122,22 @@ class OpenFile(Reader):
             raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
 
     def read_into(self, target: Array, offset: int) -> None:
-        view, done = memoryview(target.data), 0
-        while done < len(view):
-            try:
-                count = self._read_some(view[done:], offset + done)
-            except OSError as error:
-                said = f"{self._source.path!r} cannot be read any more: {reason_of(error)}"
-                raise ChangedFileError(said) from None
-            if not count:
-                self.check()
-                raise CheckpointError(f"{self._source.path!r} ends before byte {offset + len(view):,}")
-            done += count
+        view = memoryview(target.data)
+        try:
+            self._file.seek(offset)
+            while view and (count := self._file.readinto(view)):
+                view = view[count:]
+        except OSError as error:
+            said = f"{self._source.path!r} cannot be read any more: {reason_of(error)}"
+            raise ChangedFileError(said) from None
+        if len(view):
+            self.check()
+            raise CheckpointError(f"{self._source.path!r} ends before byte {offset + target.nbytes:,}")
 
     def read(self, offset: int, nbytes: int) -> bytes:
         made = np.empty(nbytes, np.uint8)
         self.read_into(made, offset)
         return made.tobytes()
-
-    def _read_some(self, view: memoryview, offset: int) -> int:
-        if hasattr(os, "preadv"):
-            return os.preadv(self._file.fileno(), [view], offset)
-        # Windows has no read by position.
-        with self._lock:
-            self._file.seek(offset)
-            return self._file.readinto(view) or 0
 
 
 def _mark_of(status: os.stat_result) -> tuple[int, int, int]:

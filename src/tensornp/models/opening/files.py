@@ -21,7 +21,7 @@ from tensornp.models.files.source_file import SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
-from tensornp.models.quantization.layouts import may_have_meaning, with_meaning
+from tensornp.models.quantization import may_have_meaning, with_meaning
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""

@@ -9,14 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.tensor.paths import is_plain_value, key_text
 from tensornp.models.pickles.reader import Function, Opaque, PickledSet
-from tensornp.models.pickles.torch_pickle import (
-    PickledTensor,
-    Storage,
-    class_of,
-)
+from tensornp.models.pickles.torch_pickle import MAX_NAME, PickledTensor, Storage, class_of
 
 MAX_ENTRIES = 1_000_000
 """Values and containers that are gone through."""
@@ -95,6 +91,8 @@ def _leaf_of(value: Any) -> Any:
     if type(value) is PickledTensor or is_plain_value(value):
         return value
     module, name = class_of(value)
+    if type(value) is Opaque and module in ("torch._utils", "torch._tensor") and name.startswith("_rebuild"):
+        return PickledTensor(problem=f"it is made by {legible(name[:MAX_NAME])}, in a way that is not read")
     if type(value) is Function:
         return f"torch.{name}" if module == "torch" and _TORCH_WORDS.fullmatch(name) else None
     if type(value) is tuple and len(value) > _MANY_NUMBERS and all(type(one) in (int, float) for one in value):

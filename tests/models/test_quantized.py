@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
-from tensornp.models.quantization.codecs import block_of
+from tensornp.models.quantization import block_of
 
 FP8 = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
 
@@ -189,11 +189,6 @@ PACKED = {
         {"quantization_config": {"quant_method": "gptq", "bits": "four"}},
         {"m.qweight": words(32, 64), "m.scales": torch.ones(2, 64)}, "m.qweight", "packed codes (gptq)", None,
     ),
-    "of bits that do not fit": (
-        {"quantization": {"bits": 8, "group_size": 64}},
-        {"m.weight": words(256, 8).to(torch.uint32), "m.scales": torch.ones(256, 1)},
-        "m.weight", "packed 8-bit codes (mlx)", None,
-    ),
     "of another method": (
         {"quantization_config": {"quant_method": "aqlm"}}, {"m.codes": words(256, 8), "m.codebooks": torch.ones(4)},
         "m.codes", "codes ('aqlm')", None,
@@ -308,6 +303,9 @@ TOLD_BY_NAMES = {
         {"q.weight": words(8, 16, dtype=torch.uint8), "q.weight_scale": torch.ones(8, 2).to(torch.float8_e4m3fn)},
         "q.weight", "codes, to which the scales 'q.weight_scale' are not applied",
     ),
+    "words without zero points": (
+        {"q.qweight": words(4, 4), "q.scales": torch.ones(4)}, "q.qweight", "packed codes (gptq)",
+    ),
     "integers with a scale": (
         {"q.weight": words(8, 8, dtype=torch.int8), "q.weight_scale": torch.ones(8, 1)},
         "q.weight", "codes, to which the scales 'q.weight_scale' are not applied",
@@ -328,15 +326,8 @@ def test_codes_beside_scales_are_never_taken_for_numbers(tmp_path, writer, where
 
 
 INTEGERS = {
-    "without zero points": {"m.qweight": words(4, 4), "m.scales": torch.ones(4)},
-    "of other groups": {"m.qweight": words(4, 64), "m.qzeros": words(2, 8), "m.scales": torch.ones(3, 64)},
-    "of another width": {"m.qweight": words(4, 63), "m.qzeros": words(2, 8), "m.scales": torch.ones(2, 64)},
-    "of 5 bits": {"m.qweight": words(4, 64), "m.qzeros": words(2, 10), "m.scales": torch.ones(2, 64)},
     "no words": {"m.qweight": words(4, 64).long(), "m.qzeros": words(2, 8).long(), "m.scales": torch.ones(2, 64)},
-    "whose scales are integers": {"m.qweight": words(4, 64), "m.qzeros": words(2, 8), "m.scales": words(2, 64)},
-    "empty": {"m.qweight": words(0, 0), "m.qzeros": words(0, 0), "m.scales": torch.ones(0, 0)},
     "scales alone": {"m.scales": torch.ones(4), "m.weight": words(4, 4, dtype=torch.int8)},
-    "rows of other scales": {"m.weight": words(4, 4, dtype=torch.int8), "m.SCB": torch.ones(3)},
     "no codes": {"m.weight": torch.ones(4, 4), "m.SCB": torch.ones(4)},
     "a state alone": {"m.weight.quant_state.bitsandbytes__nf4": words(8, dtype=torch.uint8)},
 }
@@ -344,7 +335,7 @@ INTEGERS = {
 
 @pytest.mark.parametrize("name", INTEGERS)
 def test_without_a_configuration_integers_are_integers(tmp_path, name):
-    """A name alone says too little; nor do several that do not fit to each other."""
+    """A name alone says too little."""
     tensors = INTEGERS[name]
     for explorer in (tnp.weights(model(tmp_path, tensors)), tnp.weights(tensors)):
         assert all(entry._packed is None for entry in explorer.values())

@@ -1,1 +1,0 @@
-"""Decode or mark stored codes: scaled blocks, affine schemes, packed formats. Start with `layouts.py`."""
