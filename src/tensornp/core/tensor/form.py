@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -16,7 +17,8 @@ from tensornp.errors import NotReadError
 
 MAX_NUMEL = 4_000_000
 """Elements that a display lays out at most, for kinds that cannot be indexed."""
-Places = list[list[int]]
+Places = list[Sequence[int]]
+"""Indices along each dimension; a `range` is read as a slice."""
 
 
 class Bare:
@@ -69,11 +71,9 @@ def is_held(t: torch.Tensor) -> bool:
 
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
-    ends = [(place[0], place[0] + len(place)) if place else (0, 0) for place in places]
-    if places == [[*range(*end)] for end in ends]:
-        # Torch looks at every element of an index tensor.
-        part = values[tuple([slice(*end) for end in ends])]
-        return quietly(part.clone, memory_format=torch.contiguous_format)
+    slices = [slice(place.start, place.stop, place.step) for place in places if isinstance(place, range)]
+    if len(slices) == len(places):
+        return quietly(values[tuple(slices)].clone, memory_format=torch.contiguous_format)
     # One index tensor for each dimension, which broadcast against each other.
     index = [
         torch.tensor(place, dtype=torch.int64, device=values.device).view([-1] + [1] * (len(places) - dim - 1))
