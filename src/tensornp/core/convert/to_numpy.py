@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide, flag
 from tensornp.core.convert.sharded import decide_shard
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
@@ -143,10 +143,7 @@ def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: s
     values = weight._values() if shard is None else weight._values_here()
     if is_tensor_like(values):
         return plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied
-    if not is_array(values):
-        return decide(values.info, copy=True, dtype=dtype).nbytes_copied
-    wanted = values.dtype if dtype is None else dtypes.asked_dtype(dtype)
-    return int(values.size * wanted.itemsize) if copy or wanted != values.dtype else 0
+    return decide(values.info, copy=True, dtype=dtype).nbytes_copied
 
 
 @outside_modes

@@ -12,7 +12,6 @@ import torch
 from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.convert.sharded import as_local, shard_of, with_scope
 from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.convert.to_tensor import to_tensor, why_copied
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
@@ -83,12 +82,8 @@ class ArraySource(Source):
         return made
 
     def values(self) -> Any:
-        """Return a tensor over the same memory, or a reader if torch cannot share it."""
-        array = self.held
-        if not why_copied(array):
-            return to_tensor(array)
-        is_read_as_it_lies = array.dtype.isnative and array.dtype.name != "complex32"
-        return array if is_read_as_it_lies else values_of_array(array)
+        """Return a tensor to read, over the same memory if torch has such strides."""
+        return values_of_array(self.held)
 
     def stats(self) -> TensorStats:
         from tensornp.core.values.stats.compute import scan
