@@ -10,7 +10,6 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
-from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NotReadError
@@ -29,17 +28,6 @@ class Bare:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.Tensor, name).__get__(self._tensor)
-
-
-def plain_part(tensor: Any) -> torch.Tensor | None:
-    cls = type(tensor)
-    # A class that derives from it may say something else of itself.
-    if is_of_torch(tensor) or cls.__name__ != "DTensor" or not cls.__module__.startswith("torch.distributed"):
-        return None
-    part: Any = getattr(tensor, "_local_tensor", None)
-    is_plain = type(part) is torch.Tensor and is_strided(part) and not part.is_quantized
-    is_plain = is_plain and not torch_private.is_functorch_wrapper(part)
-    return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

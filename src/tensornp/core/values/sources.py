@@ -12,14 +12,13 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import decide
-from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
+from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, form_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, order_of, place_of
@@ -167,15 +166,12 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 
 def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested."""
-    is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
+    is_there = (info.data_state == "available" or info._has_part) and not info._is_pending
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed:
         return 0
     if info.inner is not None:
         return nbytes_unasked(info.inner)
-    if info.kind is SPARSE:
-        return info._part_nbytes or 0
-    strides = info.stride if info.kind is STRIDED and info.stride is not None else (1,) * len(info.shape)
-    return info.itemsize * math.prod([n for n, step in zip(info.shape, strides, strict=True) if step or not n])
+    return info.nbytes if info.kind.has_other_meaning else info._held_nbytes
 
 
 def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
