@@ -12,7 +12,6 @@ import torch
 import traitlets
 
 from tensornp.core.convert.plan import MODES, ConversionPlan, mode_arguments
-from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
@@ -213,7 +212,7 @@ class TensorWidget(ScanningPart):
     @property
     def _shard(self) -> Literal["local"] | None:
         """Return the shard that is converted: the values of this rank, if the tensor is sharded."""
-        return "local" if self._now.info is not None and has_part(self._now.info) else None
+        return "local" if self._now.info is not None and self._now.info._has_part else None
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None

@@ -275,7 +275,7 @@ def _searched(subject: Subject) -> str:
 
 def _window_data(subject: Subject, window: Window) -> Answer:
     """Return the place of a window; `places` are its indices on each axis, for a shard those of the whole."""
-    shard, places = subject.shard, list(window.places)
+    shard, places = subject.shard, list(map(list, window.places))
     if shard is not None and window.numel:
         places = [[first + i for i in some] for first, some in zip(shard.offsets or (), places, strict=True)]
     return {

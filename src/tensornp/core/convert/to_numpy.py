@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core.convert import receipt
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide, flag
-from tensornp.core.convert.sharded import decide_shard
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
@@ -22,12 +22,13 @@ from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import Kind
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
-from tensornp.core.tensor.kinds import STRIDED, form_of
+from tensornp.core.tensor.kinds import LOCAL, STRIDED, form_of
+from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
-from tensornp.core.tensor.steps import Step, check_shard
+from tensornp.core.tensor.steps import Obstacle, Step, check_shard
 from tensornp.core.tensor.strides import num_reached
 from tensornp.core.tensor.weight import is_weight, refused
-from tensornp.errors import NotATensorError, RanksError
+from tensornp.errors import NoDataError, NotATensorError, RanksError
 
 _IS_ARRAY = "it is an array already; tnp.card shows it, tnp.to_tensor makes it a tensor"
 _NATIVE = {getattr(torch, facts.name) for facts in dtypes.KNOWN.values() if facts.numpy and hasattr(torch, facts.name)}
@@ -143,10 +144,7 @@ def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: s
     values = weight._values() if shard is None else weight._values_here()
     if is_tensor_like(values):
         return plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied
-    if not is_array(values):
-        return decide(values.info, copy=True, dtype=dtype).nbytes_copied
-    wanted = values.dtype if dtype is None else dtypes.asked_dtype(dtype)
-    return int(values.size * wanted.itemsize) if copy or wanted != values.dtype else 0
+    return decide(values.info, copy=True, dtype=dtype).nbytes_copied
 
 
 @outside_modes
@@ -182,6 +180,47 @@ def plan_from(info: TensorInfo, budget: Budget, *, shard: str | None = None, **a
     made = decide_shard(info, shard, **arguments)
     budget.take(made.nbytes_copied)
     return made
+
+
+class _Full(Kind):
+    name = "full"
+    step = Step.GATHER
+    obstacle = Obstacle("in parts on several ranks", "gathered from all ranks")
+
+
+def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> ConversionPlan:
+    """Return the plan of `shard`; "local" and "full" change nothing for other tensors than DTensors."""
+    check_shard(shard)
+    facts = shard_of(info)
+    if facts is not None and shard == "local":
+        return with_scope(decide(as_local(info), **arguments), facts)
+    if facts is not None and shard == "full" and info.data_state == "remote":
+        if facts.coordinate is None:
+            raise NoDataError(f"{facts}; convert it on these")
+        info = replace(
+            info, kind=_Full(), data_state="available", inner=None, storage=None, _access="t", is_conj=False,
+            is_neg=False,
+        )  # fmt: skip
+    return decide(info, **arguments)
+
+
+def shard_of(info: TensorInfo) -> ShardFacts | None:
+    return info.shard or (shard_of(info.inner) if info.inner is not None else None)
+
+
+def with_scope(plan: ConversionPlan, facts: ShardFacts) -> ConversionPlan:
+    return replace(plan, reason=f"{plan.reason}; {facts.scope}")
+
+
+def as_local(info: TensorInfo) -> TensorInfo:
+    """Return the metadata of a DTensor as if its part on this rank were all of it."""
+    facts = shard_of(info)
+    if facts is not None and facts.pending:
+        raise NoDataError(receipt.no_data_text(info))
+    if info.data_state != "remote" or info.inner is None:
+        return info
+    inner = info.inner if info.kind is LOCAL else as_local(info.inner)
+    return replace(info, data_state=inner.data_state, inner=inner)
 
 
 @outside_modes

@@ -19,6 +19,8 @@ from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 _MAX_REASON = 120
+_BITS = {1: "u1", 2: "i2", 4: "i4", 8: "i8", 16: "c16"}
+"""Dtypes of the bits of elements, by the bytes of an element, that NumPy and torch have."""
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
 
 
@@ -137,12 +139,18 @@ def usable_device(device: Any) -> torch.device:
         ) from error
 
 
-def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
+def facts_of(array: np.ndarray[Any, Any]) -> dtypes.DtypeFacts:
+    """Return the facts of an array's dtype; raise UnsupportedArrayError if torch has no such dtype."""
     facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
     # torch packs two 4-bit floats into each byte.
     if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
         cure = f"each field, array[{array.dtype.names[0]!r}]" if array.dtype.names else "to numbers, with .astype()"
         raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
+    return facts
+
+
+def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
+    facts = facts_of(array)
     obstacle = _why_not_shared(array, facts, device)
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
@@ -151,9 +159,14 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
     elif obstacle:
         # torch takes no array as it is that it could not share, not even on its way to another device.
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
-    tensor = torch.from_numpy(array.view(np.dtype(facts.bits or facts.numpy)))
-    return (tensor if facts.numpy else tensor.view(getattr(torch, facts.name))).to(device)
+    return tensor_over(array, facts.name).to(device)
+
+
+def tensor_over(elements: np.ndarray[Any, Any], name: str) -> torch.Tensor:
+    """Return a tensor of dtype `name` over elements or their bits, to read it; a copy if torch has no such strides."""
+    if not elements.dtype.isnative or any(step < 0 or step % elements.itemsize for step in elements.strides):
+        elements = np.array(elements, elements.dtype.newbyteorder("="), order="C")
+    return quietly(torch.from_numpy, elements.view(_BITS[elements.itemsize])).view(getattr(torch, name))
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:

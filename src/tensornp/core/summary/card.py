@@ -10,7 +10,7 @@ import torch
 
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
-from tensornp.core.convert.sharded import decide_shard, has_part
+from tensornp.core.convert.to_numpy import decide_shard
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.summary.options import DisplayOptions
@@ -136,7 +136,7 @@ def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: in
 
     found = _guarded(tensor, options, show)
     seen = found.preview
-    if seen is None or found.info is None or found.info.shard is None or not has_part(found.info):
+    if seen is None or found.info is None or found.info.shard is None or not found.info._has_part:
         return found
     # A line has no other place for it.
     return replace(found, preview=Preview(f"{seen.text} ({found.info.shard.scope})"))
@@ -162,7 +162,7 @@ def _guarded(tensor: torch.Tensor, options: DisplayOptions, show: Show, look: Lo
 
 
 def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> Preview:
-    if info.shard is None or info.inner is None or not has_part(info):
+    if info.shard is None or info.inner is None or not info._has_part:
         return show(tensor, info, plan)
     held = info.kind.inner(tensor)
     seen = show(held, info.inner, plan)
@@ -173,7 +173,7 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
     """Return the outer elements of an array that is too large, or the values inside torch.func; else None."""
     try:
         if info is not None and isinstance(refusal, TooLargeError):
-            plan = decide_shard(info, "local" if has_part(info) else None)
+            plan = decide_shard(info, "local" if info._has_part else None)
             return replace(_shown(tensor, info, plan, show), note=str(refusal))
         inner, is_batched = torch_private.inside_transforms(tensor)
         if inner is tensor:
@@ -188,8 +188,7 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     arguments = MODES[mode]
     info = with_page_protection(info) if arguments["writeable"] else info
-    is_part = info.shard is not None and has_part(info)
-    plan = decide_shard(info, "local", **arguments) if is_part else decide(info, **arguments)
+    plan = decide_shard(info, "local" if info._has_part else None, **arguments)
     if plan.nbytes_copied:
         Budget(options.max_nbytes or None).take(plan.nbytes_copied)
     return plan

@@ -87,6 +87,13 @@ class TensorInfo:
         return is_awaited or (self.inner is not None and self.inner._is_pending)
 
     @property
+    def _has_part(self) -> bool:
+        """Whether a DTensor has a part with values here, and other parts on other ranks."""
+        if self.data_state != "remote" or self.shard is None or self.shard.pending or self._is_pending:
+            return False
+        return self.inner is not None and self.inner.data_state == "available" and self.inner.numel > 0
+
+    @property
     def _numel_elsewhere(self) -> int:
         return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
-from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NotReadError
 
 MAX_NUMEL = 4_000_000
 """Elements that a display lays out at most, for kinds that cannot be indexed."""
-Places = list[list[int]]
+Places = list[Sequence[int]]
+"""Indices along each dimension; a `range` is read as a slice."""
 
 
 class Bare:
@@ -27,17 +28,6 @@ class Bare:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch.Tensor, name).__get__(self._tensor)
-
-
-def plain_part(tensor: Any) -> torch.Tensor | None:
-    cls = type(tensor)
-    # A class that derives from it may say something else of itself.
-    if is_of_torch(tensor) or cls.__name__ != "DTensor" or not cls.__module__.startswith("torch.distributed"):
-        return None
-    part: Any = getattr(tensor, "_local_tensor", None)
-    is_plain = type(part) is torch.Tensor and is_strided(part) and not part.is_quantized
-    is_plain = is_plain and not torch_private.is_functorch_wrapper(part)
-    return part if is_plain and (torch_private.storage_address(part) or not part.numel()) else None
 
 
 def over_storage(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -69,11 +59,9 @@ def is_held(t: torch.Tensor) -> bool:
 
 
 def indexed(values: torch.Tensor, places: Places) -> torch.Tensor:
-    ends = [(place[0], place[0] + len(place)) if place else (0, 0) for place in places]
-    if places == [[*range(*end)] for end in ends]:
-        # Torch looks at every element of an index tensor.
-        part = values[tuple([slice(*end) for end in ends])]
-        return quietly(part.clone, memory_format=torch.contiguous_format)
+    slices = [slice(place.start, place.stop, place.step) for place in places if isinstance(place, range)]
+    if len(slices) == len(places):
+        return quietly(values[tuple(slices)].clone, memory_format=torch.contiguous_format)
     # One index tensor for each dimension, which broadcast against each other.
     index = [
         torch.tensor(place, dtype=torch.int64, device=values.device).view([-1] + [1] * (len(places) - dim - 1))

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_numpy import numpy_of
+from tensornp.core.convert.to_tensor import tensor_over
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.lowlevel.quiet import quietly
-from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of, stored_dtype
+from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
 from tensornp.core.tensor.form import FLOAT4, over_storage
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of, place_of
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of
 
 Array = np.ndarray[Any, Any]
 _GRAIN = 2**15
@@ -122,62 +122,26 @@ def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
         target[first * inner : first * inner + part.numel()].view(part.shape).copy_(part)
 
 
-def part_of_array(array: Array, axis: int | None, *, in_order: bool) -> Part:
-    times = 1
-    if not in_order:
-        order, index, times = _by_stride(array.shape, array.strides, axis)
-        array, axis = array[index].transpose(order), None if axis is None else order.index(axis)
-        if axis is None and array.flags.c_contiguous:
-            array = array.reshape(-1)
-    name = array.dtype.name
-
-    def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        return (numbers_of(array[block.key].reshape(-1), name) for block in blocks)
-
-    return Part(array.shape, name, read, times, axis)
-
-
 def part_of_reader(
-    read_flat: Callable[[int, int], Array], shape: tuple[int, ...], name: str, axis: int | None = None
+    read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int
 ) -> Part:
-    """Return the part of stored elements; `read_flat` reads some of them from one on, or their bits."""
+    """Return the part of stored elements; `read` returns those of a block as a new tensor."""
 
-    def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        for block in blocks:
-            found = _native(read_flat(place_of(block.start, shape), math.prod(block.shape))).reshape(-1)
-            yield numbers_of(found.view(stored_dtype(name)), name)
+    def numbers(blocks: Iterable[Block]) -> Iterator[Array]:
+        return map(_numbers_in, map(read, blocks))
 
-    return Part(shape, name, read, 1, axis)
+    return Part(shape, name, numbers, 1, axis, block_numel)
 
 
-def part_of_boxes(read_box: Callable[[Any], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None) -> Part:
-    """Return the part of stored elements; `read_box` returns those of some slices as a new tensor."""
-
-    def read(blocks: Iterable[Block]) -> Iterator[Array]:
-        for block in blocks:
-            yield from _read_tensor(read_box(block.key[1:]), [Block((0,) * len(shape), block.shape)])
-
-    # Each box may open the file again.
-    return Part(shape, name, read, 1, axis, 8 * BLOCK_NUMEL)
+def _numbers_in(raw: torch.Tensor) -> Array:
+    (numbers,) = _read_tensor(raw, [Block((0,) * raw.ndim, tuple(raw.shape))])
+    return numbers
 
 
 def numbers_of(elements: Array, name: str) -> Array:
     """Return elements of dtype `name` as numbers; `elements` may hold their bits."""
-    if name == "bool":
-        return np.asarray(elements.view(np.uint8) != 0).view(np.uint8)
-    if name == "float4_e2m1fn_x2":
-        return float4_numbers(elements)
-    facts, elements = KNOWN.get(name), _native(elements)
-    if facts is None:
-        # A dtype of ml_dtypes that torch does not have.
-        return elements.astype(np.int8 if name.startswith(("int", "uint")) else np.float32)
-    if facts.numpy and name != "float16":
-        return elements
-    flat = np.ascontiguousarray(elements).reshape(-1)
-    bits = quietly(torch.from_numpy, flat.view(f"i{flat.itemsize}" if flat.itemsize > 1 else "u1"))
-    wide = torch.empty(flat.size, dtype=_WIDE[getattr(torch, name)], device="cpu")
-    _copy(wide, bits.view(getattr(torch, name)))
-    return numpy_of(wide).reshape(elements.shape)
+    numbers = _numbers_in(tensor_over(elements, name))
+    return numbers.reshape(elements.shape if numbers.size == elements.size else (*elements.shape[:-1], -1))
 
 
 def float4_numbers(codes: Array) -> Array:
@@ -185,7 +149,3 @@ def float4_numbers(codes: Array) -> Array:
     values = np.array(FLOAT4_VALUES, np.float32)
     pairs = np.stack((values[codes & 15], values[codes >> 4]), -1)
     return pairs.reshape(*codes.shape[:-1], -1)
-
-
-def _native(array: Array) -> Array:
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -9,30 +9,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from tensornp.core.convert.plan import decide
-from tensornp.core.convert.sharded import has_part
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, STRIDED, form_of
+from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, form_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.strides import order_of
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, order_of, place_of
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused
-from tensornp.core.values.blocks import (
-    Array,
-    Part,
-    part_of_array,
-    part_of_boxes,
-    part_of_reader,
-    part_of_tensor,
-)
-from tensornp.core.values.stored import MASKED_ARRAY, StoredValues
-from tensornp.errors import BadRequestError, NotATensorError, UnsupportedArrayError
+from tensornp.core.values.blocks import Array, Part, part_of_reader, part_of_tensor
+from tensornp.core.values.stored import StoredValues, values_of_array
+from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_NUMEL = 2**38
 """Elements that are read one by one at most; only expanded tensors have more."""
@@ -84,18 +77,13 @@ def source_of(
     caller: str = "stats",
 ) -> Source:
     """Return the source of `obj`, outside all modes; `is_dense` makes sparse tensors dense in new memory."""
+    if issubclass(type(obj), np.ma.MaskedArray) and not in_order and axis is None:
+        shown = obj.compressed()
+        return replace(source_of(shown), scope=f"{shown.size:,} of {obj.size:,} shown")
     if is_array(obj):
-        return _of_array(obj, axis, in_order)
+        return source_of(values_of_array(obj), axis, in_order=in_order)
     if type(obj) is StoredValues:
-        at = checked_axis(axis, obj.shape)
-        if obj.read_flat is None:
-            part = part_of_boxes(obj.read_box, obj.shape, obj.dtype, at)
-        else:
-            # Flat, as a contiguous tensor is read: the same blocks give the same bits.
-            shape = obj.shape if in_order or at is not None else (math.prod(obj.shape),)
-            part = part_of_reader(obj.read_flat, shape, obj.dtype, at)
-        order = tuple(range(len(obj.shape))) if at is None else None
-        return Source((part,), obj.dtype, obj.array_shape, axis=at, order=order)
+        return _of_stored(obj, checked_axis(axis, obj.shape), in_order)
     if stand_in_of(obj) is not None:
         return source_of(stood_for(obj), axis, in_order=in_order, is_dense=is_dense, caller=caller)
     if not is_tensor(obj):
@@ -107,28 +95,25 @@ def source_of(
     if info.kind.is_masked and (in_order or axis is not None):
         raise BadRequestError(info.kind.refusal)
     if info.kind.is_masked or (is_dense and info.kind is SPARSE):
-        return _of_array(to_numpy(obj), axis, in_order)
+        return source_of(to_numpy(obj), axis, in_order=in_order)
     return _of_tensor(obj, info, axis, in_order)
 
 
-def _of_array(array: Any, axis: int | None, in_order: bool) -> Source:
-    if issubclass(type(array), np.ma.MaskedArray):
-        if in_order or axis is not None:
-            raise BadRequestError(MASKED_ARRAY)
-        shown = array.compressed()
-        return replace(_of_array(shown, None, in_order), scope=f"{shown.size:,} of {array.size:,} shown")
-    plain_array = np.ndarray.view(array, np.ndarray)
-    dtype = plain_array.dtype
-    # Dtypes of ml_dtypes are of kind V, with a type of their own.
-    if dtype.kind not in "biufcV" or dtype.type in (np.void, np.longdouble, np.clongdouble):
-        raise UnsupportedArrayError(
-            f"an array of {dtype} has no numbers of at most 64 bits; convert it first, with .astype() or .view()"
-        )
-    at = checked_axis(axis, plain_array.shape)
-    part = part_of_array(plain_array, at, in_order=in_order)
-    steps = tuple(step // max(dtype.itemsize, 1) for step in plain_array.strides)
-    order = order_of(plain_array.shape, steps) if _is_flat(part) else None
-    return Source((part,), dtype.name, plain_array.shape, axis=at, order=order)
+def _of_stored(values: StoredValues, axis: int | None, in_order: bool) -> Source:
+    shape, read_flat = values.shape, values.read_flat
+    if read_flat is None:
+        # Each box may open the file again.
+        part = part_of_reader(lambda block: values.read_box(block.key[1:]), shape, values.dtype, axis, 8 * BLOCK_NUMEL)
+    else:
+        # Flat, as a contiguous tensor is read: the same blocks give the same bits.
+        shape = shape if in_order or axis is not None else (math.prod(shape),)
+
+        def read(block: Block) -> torch.Tensor:
+            return read_flat(place_of(block.start, shape), math.prod(block.shape))
+
+        part = part_of_reader(read, shape, values.dtype, axis, BLOCK_NUMEL)
+    order = tuple(range(len(values.shape))) if axis is None else None
+    return Source((part,), values.dtype, values.array_shape, axis=axis, order=order)
 
 
 def _is_flat(part: Part) -> bool:
@@ -181,15 +166,12 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 
 def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested."""
-    is_there = info.data_state == "available" or (info.shard is not None and has_part(info))
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed or info._is_pending:
+    is_there = (info.data_state == "available" or info._has_part) and not info._is_pending
+    if not is_there or info.device.type != "cpu" or info.kind.is_computed:
         return 0
     if info.inner is not None:
         return nbytes_unasked(info.inner)
-    if info.kind is SPARSE:
-        return info._part_nbytes or 0
-    strides = info.stride if info.kind is STRIDED and info.stride is not None else (1,) * len(info.shape)
-    return info.itemsize * math.prod([n for n, step in zip(info.shape, strides, strict=True) if step or not n])
+    return info.nbytes if info.kind.has_other_meaning else info._held_nbytes
 
 
 def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import torch
 
-from tensornp.core.convert.to_tensor import tensor_from_numpy
+from tensornp.core.convert.to_tensor import facts_of, tensor_over
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -36,7 +36,7 @@ class StoredValues:
     shape: tuple[int, ...]
     dtype: str
     read_box: Callable[[Box], torch.Tensor]
-    read_flat: Callable[[int, int], Array] | None = None
+    read_flat: Callable[[int, int], torch.Tensor] | None = None
     where: str = "tensor of a file"
     codes: StoredValues | None = None
     scheme: object = None
@@ -65,19 +65,12 @@ class StoredValues:
         return made
 
 
-def values_of_array(array: Array) -> torch.Tensor | StoredValues:
-    """Return the values of an array as those of a tensor; raise UnsupportedArrayError for other dtypes."""
-    facts = KNOWN.get(array.dtype.name)
+def values_of_array(array: Array) -> torch.Tensor:
+    """Return a tensor over an array, to read it; raise UnsupportedArrayError if torch has no such dtype."""
     if issubclass(type(array), np.ma.MaskedArray):
         raise BadRequestError(MASKED_ARRAY)
-    if facts is None or not hasattr(torch, facts.name):
-        # Torch has it from a later version on, or not at all.
-        return tensor_from_numpy(array, None, torch.device("cpu"))
-
-    def box(at: Box) -> torch.Tensor:
-        return tensor_from_numpy(np.array(array[at], order="C"), None, torch.device("cpu"))
-
-    return StoredValues(array.shape, facts.name, box, where="array")
+    plain = np.ndarray.view(array, np.ndarray)
+    return tensor_over(plain, facts_of(plain).name)
 
 
 class Description(NamedTuple):

@@ -191,11 +191,11 @@ class FileSource(StoredSource):
         made = _as_true(bits)
         return made if self.codec is None else self.codec(made, ranges)
 
-    def _read_flat(self, first: int, count: int) -> Array:
+    def _read_flat(self, first: int, count: int) -> torch.Tensor:
         made = np.empty(count, self.item)
         with self.file.opened() as there:
             there.read_into(made.view(np.uint8), self.offset + first * made.itemsize)
-        return native(_as_true(made))
+        return tensor_of(native(_as_true(made)), self.dtype)
 
     def _reads(self, ranges: Ranges) -> Reads:
         """Return the reads of the elements in some ranges, or of their blocks."""
@@ -225,10 +225,10 @@ def native(bits: Array) -> Array:
 
 def tensor_of(bits: Array, name: str) -> torch.Tensor:
     """Return a tensor of dtype `name` over native elements, which share memory."""
-    import torch
+    from tensornp.core.convert.to_tensor import tensor_over
 
-    flat = np.ascontiguousarray(bits).reshape(-1).view(np.uint8)
-    return torch.from_numpy(flat).view(_torch_dtype(name)).reshape(bits.shape)
+    _torch_dtype(name)
+    return tensor_over(bits, name)
 
 
 def _torch_dtype(name: str) -> torch.dtype:

@@ -10,15 +10,13 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.plan import ConversionPlan
-from tensornp.core.convert.sharded import as_local, shard_of, with_scope
-from tensornp.core.convert.to_numpy import plan, to_numpy
-from tensornp.core.convert.to_tensor import to_tensor, why_copied
+from tensornp.core.convert.to_numpy import as_local, plan, shard_of, to_numpy, with_scope
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.lowlevel.torch_private import is_of_torch, is_strided
+from tensornp.core.lowlevel.torch_private import is_strided
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
-from tensornp.core.tensor.form import plain_part
+from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
@@ -83,12 +81,8 @@ class ArraySource(Source):
         return made
 
     def values(self) -> Any:
-        """Return a tensor over the same memory, or a reader if torch cannot share it."""
-        array = self.held
-        if not why_copied(array):
-            return to_tensor(array)
-        is_read_as_it_lies = array.dtype.isnative and array.dtype.name != "complex32"
-        return array if is_read_as_it_lies else values_of_array(array)
+        """Return a tensor to read, over the same memory if torch has such strides."""
+        return values_of_array(self.held)
 
     def stats(self) -> TensorStats:
         from tensornp.core.values.stats.compute import scan
@@ -188,8 +182,7 @@ class TensorSource(Source):
     @outside_modes
     def requires_grad(self) -> bool:
         try:
-            is_told = is_of_torch(self.held) or plain_part(self.held) is not None
-            return bool((self.held if is_told else inspect(self.held)).requires_grad)
+            return bool((Bare if is_tensor(self.held) else inspect)(self.held).requires_grad)
         except Exception:
             # A failing class of the user hides no other weight.
             return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tensornp.core.lowlevel.text import counted, format_number
-from tensornp.core.values.pictures.heatmap import NAN, NEGINF, NOTHING, POSINF, Heatmap, Limits
+from tensornp.core.values.pictures.heatmap import NAN, NEGINF, POSINF, Heatmap, Limits
 from tensornp.render.pictures.palette import NAMES
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     said = [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in beyond if count]
     for flag, word, name in ((NAN, "NaN", "nan"), (POSINF, "+Inf", "posinf"), (NEGINF, "−Inf", "neginf")):
         said += [f"{counted(count, 'pixel')} with {word} ({NAMES[name]})"] if (count := heatmap.count(flag)) else []
-    said += ["nothing was read where it is clear"] if heatmap.count(NOTHING) and not heatmap.is_tiled else []
     cover = "a pixel is an element"
     if heatmap.elements_per_pixel > 1:
         rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))

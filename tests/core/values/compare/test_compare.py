@@ -158,7 +158,7 @@ def test_codes_of_other_scales_have_other_bits():
     ("a", "b", "says"),
     [
         (torch.zeros(3, device="meta"), torch.zeros(3), "no data"),
-        (torch.zeros(3), np.array([None]), "has no numbers"),
+        (torch.zeros(3), np.array([None]), "torch has no dtype"),
         (torch.zeros(3), [1, 2, 3], "this list holds no tensor and no array"),
         ([None], [None], "this list holds no tensor and no array"),
     ],

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import tracemalloc
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap, HeatmapBuilder
+from tensornp.core.values.pictures import heatmap
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 
 DTYPES = [np.float32, np.float64, np.float16, np.int8, np.int64, np.uint8, np.uint64, np.bool_]
 ODD = [np.nan, np.inf, -np.inf]
 
 
 def built(plane, **options) -> Heatmap:
-    builder = HeatmapBuilder(plane.shape, **options)
-    builder.add(plane)
-    return builder.finish()
+    return heatmap.heatmap_of(
+        plane.shape, lambda rows, columns: plane[rows.start : rows.stop, columns.start : columns.stop], **options
+    )
 
 
 def cell_of(heatmap: Heatmap, at: tuple[int, int]) -> tuple[slice, ...]:
@@ -58,25 +59,13 @@ def planes(draw, max_side: int = 70):
     return plane
 
 
-@st.composite
-def partitions(draw, shape):
-    """Rectangles that make up the plane, in any order: some whole rows at a time, or parts of some rows."""
-    cuts = [sorted(draw(st.sets(st.integers(1, n), max_size=4)) - {n}) for n in shape]
-    rows, columns = ([0, *cut, n] for cut, n in zip(cuts, shape, strict=True))
-    return draw(st.permutations([
-        (slice(*pair), slice(*other))
-        for pair in itertools.pairwise(rows) for other in itertools.pairwise(columns)
-    ]))  # fmt: skip
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.data(), planes(), st.integers(1, 40), st.integers(1, 40))
 def test_each_pixel_is_what_brute_force_finds_in_its_cell(data, plane, height, width):
-    """For every dtype, size, order in memory, and partition into blocks."""
-    builder = HeatmapBuilder(plane.shape, height, width)
-    for block in data.draw(partitions(plane.shape)):
-        builder.add(plane[block], block[0].start, block[1].start)
-    found = builder.finish()
+    """For every dtype, size, order in memory, and size of blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heatmap, "BLOCK_NUMEL", data.draw(st.integers(1, 2000)))
+        found = built(plane, max_height=height, max_width=width)
     assert found.flags.shape[0] <= height
     assert found.flags.shape[1] <= width
     assert_same(found, *brute_force(plane, found))
@@ -86,23 +75,11 @@ def test_each_pixel_is_what_brute_force_finds_in_its_cell(data, plane, height, w
     assert found.is_signed == bool((seen < 0).any() and (seen > 0).any())
 
 
-def test_what_was_not_read_shows_nothing():
-    """A scan that was stopped: no colour is made up."""
-    builder = HeatmapBuilder((4, 3))
-    builder.add(np.array([[1, 2, 3]], np.int32), 1)
-    found = builder.finish()
-    assert found.flags.tolist() == [[NOTHING] * 3, [FINITE] * 3, [NOTHING] * 3, [NOTHING] * 3]
-    assert np.isnan(found.values[found.flags == NOTHING]).all()
-    assert found.values[1, 2] == 3
-
-
 def test_memory_is_bounded_by_the_picture_and_a_block():
-    """Sixteen million elements in blocks of 131,072 take less than one of these blocks beside the picture."""
+    """Sixteen million elements in blocks of 131,072 take less than one of these blocks beside a few pictures."""
     block = np.random.default_rng(0).normal(size=(32, 4096)).astype(np.float32)
-    builder = HeatmapBuilder((4096, 4096))
     tracemalloc.start()
-    for row in range(0, 4096, 32):
-        builder.add(block, row)
+    found = heatmap.heatmap_of((4096, 4096), lambda rows, columns: block[: len(rows), : len(columns)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < block.nbytes
+    assert peak < block.nbytes + 6 * found.values.nbytes

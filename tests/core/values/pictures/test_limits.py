@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensornp.core.values.pictures.heatmap import HeatmapBuilder, Limits, limits
+from tensornp.core.values.pictures.heatmap import Limits, heatmap_of, limits
 
 NUMBERS = st.lists(st.floats(width=32) | st.sampled_from([0.0, 1.0, -1.0]), min_size=1, max_size=60)
 
 
 def heatmap(values, **options):
     plane = np.array([values], np.float64)
-    builder = HeatmapBuilder(plane.shape, **options)
-    builder.add(plane)
-    return builder.finish()
+    return heatmap_of(plane.shape, lambda rows, columns: plane[:, columns], **options)
 
 
 @given(NUMBERS)

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from strategies import converted, modulus, tensors
 from unchanged import unchanged
 
-from tensornp.core.tensor.strides import blocks_of
-from tensornp.core.values.pictures import planes
-from tensornp.core.values.pictures.heatmap import HeatmapBuilder
+from tensornp.core.values.pictures import heatmap
 from tensornp.core.values.pictures.planes import SIDE, overview_of
 from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
@@ -30,15 +28,13 @@ def test_it_is_the_heat_map_of_the_plane(t, data):
     if not window.numel:
         return
     with pytest.MonkeyPatch.context() as patch, unchanged(t):
-        size = data.draw(st.integers(1, 40))
-        patch.setattr(planes, "blocks_of", lambda shape: blocks_of(shape, size))
+        patch.setattr(heatmap, "BLOCK_NUMEL", data.draw(st.integers(1, 40)))
         drawn = overview_of(subject, window)
     rest = tuple(
         slice(None) if axis in (window.row_axis, window.column_axis) else at for axis, at in enumerate(window.corner)
     )
     plane = array[rest]
     plane = (plane.T if window.is_transposed else plane).reshape(window.plane)
-    builder = HeatmapBuilder(window.plane, SIDE, SIDE)
-    builder.add(plane)
-    np.testing.assert_array_equal(drawn.heatmap.values, builder.finish().values)
-    np.testing.assert_array_equal(drawn.heatmap.flags, builder.finish().flags)
+    expected = heatmap.heatmap_of(window.plane, lambda rows, columns: plane[rows][:, columns], SIDE, SIDE)
+    np.testing.assert_array_equal(drawn.heatmap.values, expected.values)
+    np.testing.assert_array_equal(drawn.heatmap.flags, expected.flags)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tensornp.core.tensor.strides import BLOCK_NUMEL
+
 FINITE, NAN, POSINF, NEGINF, NOTHING = range(5)
-"""The content of a pixel; NOTHING if no element of its cell was read, or between two tiles."""
+"""The content of a pixel; NOTHING between two tiles."""
 MAX_HEIGHT = MAX_WIDTH = 192
 Plane = np.ndarray[tuple[int, int], Any]
 
@@ -39,41 +41,35 @@ class Heatmap:
         return int(np.count_nonzero(self.flags == flag))
 
 
-class HeatmapBuilder:
-    """Builds a `Heatmap` from blocks in any order; all cells but the last have one size."""
-
-    def __init__(self, shape: tuple[int, int], max_height: int = MAX_HEIGHT, max_width: int = MAX_WIDTH) -> None:
-        self.shape = shape
-        self.cell = max(1, -(-shape[0] // max_height)), max(1, -(-shape[1] // max_width))
-        size = _size(shape, self.cell)
-        self._low, self._high = np.full(size, np.inf), np.full(size, -np.inf)
-
-    def add(self, values: Plane, first_row: int = 0, first_column: int = 0) -> None:
-        """Add a block of numbers that begins at this row and column."""
-        if not values.size:
-            return
-        with np.errstate(invalid="ignore"):
-            (top, above), (left, before) = divmod(first_row, self.cell[0]), divmod(first_column, self.cell[1])
-            for kept, reduce in ((self._low, np.minimum), (self._high, np.maximum)):
-                cells = values
-                if self.cell[0] > 1:
-                    # `reduceat` takes seven times as long along the first axis.
-                    starts = itertools.pairwise([*range(-above, len(values), self.cell[0]), len(values)])
-                    cells = np.stack([reduce.reduce(values[max(a, 0) : b], axis=0) for a, b in starts])
-                if self.cell[1] > 1:
-                    cells = reduce.reduceat(cells, np.arange(-before, values.shape[1], self.cell[1]).clip(0), axis=1)
-                part = kept[top : top + cells.shape[0], left : left + cells.shape[1]]
-                reduce(part, cells, out=part)
-
-    def finish(self) -> Heatmap:
-        low, high = self._low, self._high
-        is_nothing, is_nan = low > high, np.isnan(low)
-        values = np.where(high >= -low, high, low)
-        values[is_nothing] = np.nan
-        flags = np.select(
-            [is_nothing, is_nan, values == np.inf, values == -np.inf], [NOTHING, NAN, POSINF, NEGINF], FINITE
-        ).astype(np.uint8)
-        return Heatmap(values, flags, self.shape, self.cell, bool((low < 0).any() and (high > 0).any()))
+@np.errstate(all="ignore")
+def heatmap_of(
+    shape: tuple[int, int],
+    read: Callable[[range, range], Plane | None],
+    max_height: int = MAX_HEIGHT,
+    max_width: int = MAX_WIDTH,
+) -> Heatmap | None:
+    """Return the heat map of a plane; `read` returns the elements in some rows and columns, or None to stop."""
+    height, width = cell = max(1, -(-shape[0] // max_height)), max(1, -(-shape[1] // max_width))
+    low, high = np.empty((2, *_size(shape, cell)))
+    # Blocks consist of whole cells.
+    num_columns = max(BLOCK_NUMEL // (height * width), 1) * width
+    num_rows = max(BLOCK_NUMEL // (height * min(num_columns, shape[1])), 1) * height
+    for top, left in itertools.product(range(0, shape[0], num_rows), range(0, shape[1], num_columns)):
+        rows, columns = range(top, min(top + num_rows, shape[0])), range(left, min(left + num_columns, shape[1]))
+        values = read(rows, columns)
+        if values is None:
+            return None
+        for ends, reduce in ((low, np.minimum), (high, np.maximum)):
+            cells: Any = values
+            if height > 1:
+                # `reduceat` takes seven times as long along the first axis.
+                cells = np.stack([reduce.reduce(values[i : i + height]) for i in range(0, len(rows), height)])
+            if width > 1:
+                cells = reduce.reduceat(cells, range(0, len(columns), width), axis=1)
+            ends[top // height :, left // width :][: cells.shape[0], : cells.shape[1]] = cells
+    values = np.where(high >= -low, high, low)
+    flags = np.select([np.isnan(low), values == np.inf, values == -np.inf], [NAN, POSINF, NEGINF], FINITE)
+    return Heatmap(values, flags.astype(np.uint8), shape, cell, bool((low < 0).any() and (high > 0).any()))
 
 
 def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tensornp.core.lowlevel.text import counted, quoted
+from tensornp.core.tensor.form import Places
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.errors import BadRequestError
 
@@ -108,8 +109,8 @@ class ImageLayout:
         return self.counts == self.shape
 
     @property
-    def places(self) -> list[list[int]]:
-        return [[i * step for i in range(count)] for count, step in zip(self.counts, self.steps, strict=True)]
+    def places(self) -> Places:
+        return [range(0, count * step, step) for count, step in zip(self.counts, self.steps, strict=True)]
 
     @property
     def outer(self) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from tensornp.core.lowlevel.modes import outside_modes
-from tensornp.core.tensor.strides import blocks_of
+from tensornp.core.tensor.form import Places
 from tensornp.core.values.compare.numbers import differing
-from tensornp.core.values.pictures.heatmap import Heatmap, HeatmapBuilder, Limits, limits, tiled
+from tensornp.core.values.pictures.heatmap import Heatmap, Limits, heatmap_of, limits, tiled
 from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import Window
@@ -64,7 +64,7 @@ def difference_of(first: Subject, second: Subject) -> StoredValues:
     @outside_modes
     @np.errstate(all="ignore")
     def read(box: Box) -> Any:
-        places = [list(range(part.start, part.stop)) for part in box]
+        places: Places = [range(part.start, part.stop) for part in box]
         a, b = (gathered(one.tensor, one.info, one.plan, places) for one in (first, second))
         # The difference of two integers of 64 bits needs more.
         wide = np.longdouble if all(one.dtype.kind in "iu" for one in (a, b)) else dtype
@@ -105,18 +105,19 @@ def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] 
     return PlaneMap(heatmap, limits(heatmap), Tiles(window.plane, ())) if heatmap is not None else None
 
 
-@np.errstate(all="ignore")
 def _heatmap_of(
     subject: Subject, window: Window, side: int, is_wanted: Callable[[], bool] = lambda: True
 ) -> Heatmap | None:
-    builder, is_complex = HeatmapBuilder(window.plane, side, side), False
-    for block in blocks_of(window.plane):
+    is_complex = subject.plan.dtype.kind == "c"
+
+    def read(rows: range, columns: range) -> Any:
         if not is_wanted():
             return None
-        begins: dict[Any, int] = dict(zip((window.row_axis, window.column_axis), block.start, strict=True))
-        corner = tuple(begins.get(axis, at) for axis, at in enumerate(window.corner))
-        part = replace(window, corner=corner, num_rows=block.shape[0], num_columns=block.shape[1])
-        found = elements_in(subject, part)
-        is_complex = found.dtype.kind == "c"
-        builder.add((modulus_of(found) if is_complex else found).reshape(block.shape), *block.start)
-    return replace(builder.finish(), is_modulus=is_complex)
+        begins = {window.row_axis: rows.start, window.column_axis: columns.start}
+        corner = tuple([begins.get(axis, at) for axis, at in enumerate(window.corner)])
+        part = replace(window, corner=corner, num_rows=len(rows), num_columns=len(columns))
+        found = elements_in(subject, part).reshape(len(rows), len(columns))
+        return modulus_of(found) if is_complex else found
+
+    heatmap = heatmap_of(window.plane, read, side, side)
+    return replace(heatmap, is_modulus=is_complex) if heatmap is not None else None

@@ -71,10 +71,10 @@ def _digits_for(values: Any) -> dict[str, Any]:
     return {"precision": _COMPACT_PRECISION}
 
 
-def places_of(shape: tuple[int, ...], edgeitems: int = 0) -> list[list[int]]:
+def places_of(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
     """Return the indices of the outer elements along each dimension, with one for the ellipsis; all if 0."""
     return [
-        [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else [*range(size)]
+        [*range(edgeitems), 0, *range(size - edgeitems, size)] if edgeitems and size > 2 * edgeitems else range(size)
         for size in shape
     ]
 
@@ -201,8 +201,8 @@ def first_values(
     if info.kind.gives_several:
         return info.detail
     shape = info._array_shape
-    places: Places = [list(range(min(size, 1))) for size in shape[:-1]]
-    places += [list(range(min(size, count))) for size in shape[-1:]]
+    places: Places = [range(min(size, 1)) for size in shape[:-1]]
+    places += [range(min(size, count)) for size in shape[-1:]]
     try:
         array = gathered(tensor, info, plan, places)
     except NotReadError:

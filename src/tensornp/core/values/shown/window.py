@@ -48,7 +48,7 @@ class Window:
 
     @property
     def places(self) -> Places:
-        return [list(range(at, at + count)) for at, count in zip(self.corner, self._counts, strict=True)]
+        return [range(at, at + count) for at, count in zip(self.corner, self._counts, strict=True)]
 
     @property
     def is_transposed(self) -> bool:
