@@ -81,7 +81,7 @@ class WeightsWidget(ScanningPart):
     def _tree(self) -> WeightTree:
         """The tree, which is made when it is first asked for."""
         if self._made_tree is None:
-            self._made_tree = WeightTree(self._weights, self._classes, lambda: self.opened)
+            self._made_tree = WeightTree(self._weights, self._classes)
         return self._made_tree
 
     @property
