@@ -24,7 +24,7 @@ def rows(model: nn.Module) -> list[str]:
     """Return the rows of the card without shapes and bytes."""
     lines = str(tnp.card(model)).split("\n")
     first = next(i for i, line in enumerate(lines) if line.startswith("name")) + 1
-    last = next(i for i, line in enumerate(lines) if "registered as None" in line or line.startswith("print("))
+    last = next((i for i, line in enumerate(lines) if "registered as None" in line), len(lines))
     return [" ".join(line.partition("  (")[0].split()) for line in lines[first:last]]
 
 
