@@ -20,13 +20,12 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.record import PARTIAL, TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.layout.document import bundle
 from tensornp.render.show import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.page import Answer, Request
-from tensornp.widget.part import ScanningPart, module, stylesheet
+from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.values import Binder, LookedAt, Reaches, Values
 
 _TITLES = {
@@ -39,7 +38,7 @@ Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
 
-class TensorWidget(ScanningPart):
+class TensorWidget(LivePart):
     """A live card: `mode` toggles, `array` is the array of that mode, `close` lets go of the tensor.
 
     Parameters
@@ -67,7 +66,7 @@ class TensorWidget(ScanningPart):
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
-    message = traitlets.Unicode(help="what became of a scan").tag(sync=True)
+    has_more = traitlets.Bool(help="whether all values can be read for statistics").tag(sync=True)
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class TensorWidget(ScanningPart):
             "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan
         }  # fmt: skip
         self._now = _NOTHING
-        super().__init__(handlers, values=Values(), can_bind=binder is not None)
+        super().__init__(handlers, slow=("stats",), values=Values(), can_bind=binder is not None)
         options = options or DisplayOptions()
         summary = summarize(tensor, options, look) if tensor is not None else _NOTHING
         self.show(held or (lambda: tensor), summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
@@ -105,10 +104,8 @@ class TensorWidget(ScanningPart):
     ) -> None:
         """Move to the card of class `anchor`, which shows the tensor `held()`."""
         with self._lock, self.hold_sync():
-            self.forget_scan()
             self._held, self._options, self._look = held, options, look
             self._static = summary
-            self.message = ""
             self._paint(summary)
             self.suggestion, self.anchor = suggestion, anchor
 
@@ -159,7 +156,6 @@ class TensorWidget(ScanningPart):
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
         with self._lock:
-            self.forget_scan()
             self._held = lambda: None
         super().close()
 
@@ -195,18 +191,15 @@ class TensorWidget(ScanningPart):
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _scan(self, _: Request) -> Answer:
-        """Begin to read all values in a thread."""
-        tensor = _living(self._held())
-        if self.progress is not None:
-            self.message = ""
-            # Other threads are left to the kernel.
-            self.scan(lambda go_on: scan(tensor, progress=go_on, num_threads=1), self._scanned)
-        return {}
-
-    def _scanned(self, stats: TensorStats | None, reason: str) -> None:
-        if stats is not None:
-            self._paint(dataclasses.replace(self._now, stats=stats))
-        self.message = reason or "the figures are in the card"
+        """Read all values."""
+        card = self._static
+        # Other threads are left to the kernel.
+        stats = scan(_living(self._held()), num_threads=1)
+        with self._lock, self.hold_sync():
+            # Another card may have taken its place meanwhile.
+            if self._static is card:
+                self._paint(dataclasses.replace(self._now, stats=stats))
+        return {"text": "the statistics are in the card"}
 
     # --- the mode
 
@@ -252,7 +245,7 @@ class TensorWidget(ScanningPart):
             # This paints.
             self.mode = now.mode
             return
-        info, stats = now.info, now.stats
+        info = now.info
         plans = plan_modes(info, self._options) if info is not None else dict.fromkeys(MODES, now.refusal)
         self.choices = [
             {
@@ -264,11 +257,8 @@ class TensorWidget(ScanningPart):
             for mode, plan in plans.items()
         ]
         self.html = tensor_html(now, self._options, is_live=True)
-        is_offered = self._options.stats != "off" and now.style == "card" and self._static.stats is None
-        has_values = info is not None and info.data_state == "available" and info.numel > 0
-        is_whole = stats is not None and not stats.scope.startswith(PARTIAL)
-        if self._ended is None:
-            self.progress = -1.0 if is_offered and has_values and not is_whole else None
+        is_wanted = self._options.stats != "off" and now.style == "card" and now.stats is None
+        self.has_more = is_wanted and info is not None and info.data_state == "available" and info.numel > 0
 
     # --- other front ends
 
