@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.memory.changes import Report, ReportLine
-from tensornp.session.ledger import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot
@@ -25,7 +24,7 @@ Look = dict[str, "Snapshot"]
 class Watch:
     """Watches tensors and arrays by name, and keeps none of them alive."""
 
-    def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
+    def __init__(self, session: Any, options: Callable[[], DisplayOptions]) -> None:
         self._session = session
         self._options = options
         self._looks: dict[str, Look] = {}
