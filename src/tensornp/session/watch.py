@@ -88,13 +88,10 @@ class Watch:
                 found += lines
                 if look is not None:
                     looks[expression] = look
-        last_left_out, num_watched, self._looks = self.left_out, _num_objects(self._looks.values()), looks
+        num_watched, self._looks = _num_objects(self._looks.values()), looks
         # A name below two watched names is reported once.
-        lines, left_out = list(dict.fromkeys(found)), self.left_out
-        if not lines and left_out in ("", last_left_out):
-            return None
-        heading = f"{cell} changed" if lines else f"{cell}: not all was compared"
-        return Report(heading, tuple(lines), left_out, num_watched)
+        lines = tuple(dict.fromkeys(found))
+        return Report(f"{cell} changed", lines, num_watched) if lines else None
 
     def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
         nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.values())
