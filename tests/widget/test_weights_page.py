@@ -149,7 +149,7 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     number = page.rows(search="weight")[0]["number"]
     answer = page.ask("open", row=number)
     assert html.escape(repr(tensors["a.weight"].numpy())) in answer["html"]
-    assert "(300, 300)" in answer["html"] and "in the file" in answer["html"]
+    assert "(300, 300)" in answer["html"]
     assert eval(answer["copies"]["NumPy"], {"w": page.explorer}).tolist() == tensors["a.weight"].tolist()
     stats = page.ask("stats", row=number)["html"]
     assert "90,000" in stats and 'data-seek="min"' in stats and stats.count("data:image/png;base64,") == 2

@@ -90,8 +90,7 @@ class Watch:
                     looks[expression] = look
         num_watched, self._looks = _num_objects(self._looks.values()), looks
         # A name below two watched names is reported once.
-        lines = tuple(dict.fromkeys(found))
-        return Report(f"{cell} changed", lines, num_watched) if lines else None
+        return Report(f"{cell} changed", tuple(dict.fromkeys(found)), num_watched) if found else None
 
     def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
         nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.values())

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
-from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
 from tensornp.models.names.search import is_expression, none_fits
@@ -91,7 +90,6 @@ class WeightTree(Tree):
         """Return facts about all rows."""
         listed = self.outline.chosen(asked, self) if asked.is_list else self._weights
         sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
-        compiles = is_to_compile(max((one.nbytes for one in listed), default=0))
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.
         is_part = sums.num_weights != len(self._weights)
@@ -99,7 +97,7 @@ class WeightTree(Tree):
         return {
             "nothing": "" if listed or self.listed(asked) else self._nothing(asked),
             "text": text if asked.is_list else "",
-            "cost": cost_of_scan(sums.nbytes, compiles=compiles),
+            "cost": cost_of_scan(sums.nbytes),
         }
 
     def _nothing(self, asked: Asked) -> str:

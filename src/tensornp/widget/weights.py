@@ -17,7 +17,6 @@ from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.shown.preview import Preview
-from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
@@ -129,7 +128,7 @@ class WeightsWidget(LivePart):
         said = legible("; ".join(one.text for one in found.findings)) if found is not None else ""
         seen = preview_of(entry, self._options.printoptions) if entry._can_be_read else Preview("")
         has_values = entry._can_be_read and 0 not in (entry.shape or ())
-        cost = cost_of_scan(entry.nbytes, compiles=is_to_compile(entry.nbytes))
+        cost = cost_of_scan(entry.nbytes)
         copies = {"NumPy": array_code(entry, self.opened), "PyTorch": entry.code}
         return {
             "type": "weight",
