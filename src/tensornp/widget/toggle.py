@@ -43,7 +43,7 @@ class TensorWidget(LivePart):
 
     Parameters
     ----------
-    tensor : torch.Tensor, or None for one that rests until `show`
+    tensor : torch.Tensor, or None if `held` returns it
     look : callable, optional
         Function that finds other names of the memory, and tensors saved for backward.
     held : callable, optional
@@ -79,6 +79,7 @@ class TensorWidget(LivePart):
         suggestion: str = "array_np",
         binder: Binder | None = None,
         reaches: Reaches | None = None,
+        summary: TensorSummary | None = None,
     ) -> None:
         if tensor is not None:
             check_tensor(tensor, "TensorWidget")
@@ -86,11 +87,10 @@ class TensorWidget(LivePart):
         handlers = {
             "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan
         }  # fmt: skip
-        self._now = _NOTHING
         super().__init__(handlers, slow=("stats",), values=Values(), can_bind=binder is not None)
-        options = options or DisplayOptions()
-        summary = summarize(tensor, options, look) if tensor is not None else _NOTHING
-        self.show(held or (lambda: tensor), summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
+        held, options = held or (lambda: tensor), options or DisplayOptions()
+        summary = summary or summarize(_living(tensor), options, look)
+        self.show(held, summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
 
     def show(
         self,
@@ -108,10 +108,6 @@ class TensorWidget(LivePart):
             self._static = summary
             self._paint(summary)
             self.suggestion, self.anchor = suggestion, anchor
-
-    def rest(self) -> None:
-        """Leave the card, and wait for the next."""
-        self.show(lambda: None, _NOTHING, options=self._options, look=None, anchor="", suggestion="")
 
     def move_into(self, anchor: str) -> str:
         """Move to a new static card of class `anchor`, and return its HTML."""
@@ -219,7 +215,7 @@ class TensorWidget(LivePart):
             raise traitlets.TraitError(f"{quoted(mode)} is not a mode; choose view, share or copy")
         if mode != self._now.mode:
             try:
-                self._now = self._seen_in(mode, _living(self._held()))
+                self._paint(self._seen_in(mode, _living(self._held())))
             except TensornpError as error:
                 raise traitlets.TraitError(str(error)) from None
         return mode
@@ -234,18 +230,10 @@ class TensorWidget(LivePart):
         stats = summary.stats or self._now.stats
         return dataclasses.replace(summary, surroundings=around, style=self._static.style, stats=stats)
 
-    @traitlets.observe("mode")
-    def _follow(self, _: Any) -> None:
-        self._paint(self._now)
-
     def _paint(self, now: TensorSummary) -> None:
         """Update what the page shows of the card."""
-        self._now = now
-        if self.mode != now.mode:
-            # This paints.
-            self.mode = now.mode
-            return
-        info = now.info
+        self._now, info = now, now.info
+        self.mode = now.mode
         plans = plan_modes(info, self._options) if info is not None else dict.fromkeys(MODES, now.refusal)
         self.choices = [
             {
@@ -292,6 +280,3 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
     if tensor is None:
         raise NoDataError("the tensor of this card is gone; show it again")
     return tensor
-
-
-_NOTHING = TensorSummary("Tensor", "view", None, None, "", None)
