@@ -189,7 +189,7 @@ def send_messages(found: Found, name: str, obj: Any) -> None:
             found.do(f"array of {name}", lambda: card.array)
         for request in ({"type": "stats"}, {"type": "values", "open": True}, {"type": "image", "open": True}):
             found.do(f"{request} of {name}", lambda request=request: card._receive(None, request, []))
-            found.read(f"{request} of {name}", str(card.message))
+            found.read(f"{request} of {name}", card.html)
         return
     explorer = found.do(f"weights({name})", lambda: tnp.weights(obj))
     if explorer is None:

@@ -124,10 +124,10 @@ def _page(widget: Any, *messages: dict[str, Any]) -> list[Any]:
         while isinstance(widget, WeightsWidget) and (len(answers) <= number or widget.progress >= 0):
             assert time.monotonic() < end, "no answer"
             time.sleep(0.01)
-        while isinstance(widget, TensorWidget) and (len(answers) <= number or (widget.progress or 0) > 0):
+        while isinstance(widget, TensorWidget) and len(answers) <= number:
             assert time.monotonic() < end, "no end"
             time.sleep(0.01)
-    said = [answers, [widget.get_state().get(name) for name in ("message", "html", "scanned")]]
+    said = [answers, [widget.get_state().get(name) for name in ("html", "scanned")]]
     widget.close()
     return said
 

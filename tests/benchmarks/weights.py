@@ -127,7 +127,7 @@ def _first_picture(quick: bool) -> Iterator[Figure]:
     arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
     statements = {
         "static table": "weights_document(weights(model)).html()",
-        "first rows of the tree": "WeightTree(list(weights(model).values()), {}, str).rows({})",
+        "first rows of the tree": "WeightTree(list(weights(model).values()), {}).rows({})",
         # treescope 0.1.10 fails on tensors of torch 2.13.
         "treescope": "treescope.render_to_html(arrays)",
     }

@@ -152,7 +152,6 @@ def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
     assert len(shown.sent()) == 1
     shown.settle()
     assert shown.names()[:3] == ["0.0.weight", "1.0.weight", "2.0.weight"]
-    expect(shown.page.locator(".tensornp-code").first).to_have_text("w.find('*.0.weight')")
     expect(shown.page.get_by_text("12 of 85 weights · 192 elements · 768 bytes").first).to_be_visible()
     shown.search.fill("/(/")
     shown.settle()
@@ -165,7 +164,7 @@ def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
     assert shown.names()[0] == "{0..11}"
 
 
-def test_columns_sort_and_filters_choose(tree: MakeTree) -> None:
+def test_columns_sort(tree: MakeTree) -> None:
     """The third press of a heading brings back the order of the model."""
     shown = tree(net())
     for expected in ("descending", "ascending", None):
@@ -174,9 +173,6 @@ def test_columns_sort_and_filters_choose(tree: MakeTree) -> None:
         head = shown.grid.locator("th", has_text="bytes")
         assert head.get_attribute("aria-sort") == expected
     assert shown.names()[0] == "{0..11}"
-    shown.page.get_by_role("combobox", name="dtype").select_option("int64")
-    shown.settle()
-    assert set(shown.names()) == {f"{i}.1.num_batches_tracked" for i in range(12)}
 
 
 def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
@@ -269,11 +265,11 @@ def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: 
     found.get_by_role("button", name="and 1 more").click()
     shown.settle()
     assert shown.names() == ["a", "b"]
-    expect(shown.search).to_have_value("")
+    expect(shown.search).to_have_value("with the same values")
     shown.row("a").click()
     shown.settle()
     expect(shown.page.locator(".tensornp-panel")).to_contain_text("the same values as 'b'")
-    shown.page.get_by_role("combobox", name="findings").select_option("")
+    shown.search.press("Escape")
     shown.settle()
     assert len(shown.names()) > 2
 

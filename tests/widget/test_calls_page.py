@@ -118,7 +118,6 @@ def test_an_opened_call_is_its_card_with_links():
     "request_",
     [
         {"type": "rows", "sort": "marks"},
-        {"type": "rows", "filters": {"class": "Linear"}},
         {"type": "rows", "opened": ["x"]},
         {"type": "rows", "reveal": 0},
         {"type": "rows", "parent": True},

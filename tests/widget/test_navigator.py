@@ -79,7 +79,6 @@ def test_the_window_moves_to_what_is_asked_for():
     assert page.ask(show=[1, 20, 3], size=[16, 8])["corner"] == [1, 5, 0]
     answer = page.ask(seek="nan", after=None, size=[16, 8])
     assert (answer["show"], answer["corner"]) == ([2, 50, 60], [2, 42, 56])
-    assert answer["legend"] == "only 0 in this window · 1 NaN"
     answer = page.ask(index="2, 40:, 58:61", size=[16, 8])
     assert (answer["corner"], answer["show"]) == ([2, 40, 58], [2, 40, 58])
     answer = page.ask(index="-1, -1, -1", axes=[2, 1], size=[2, 2])
@@ -256,19 +255,6 @@ def test_parts_of_a_nested_tensor_are_one_more_index():
     answer = Page(t).ask(part=1, size=[2, 2])
     assert (answer["part"], answer["num_parts"], answer["shape"]) == (1, 2, [4, 3])
     assert (answer["numpy"], answer["torch"]) == ("a[1][0:2, 0:2]", "t.unbind()[1][0:2, 0:2]")
-
-
-def test_the_legend_says_what_the_colours_mean():
-    """In words with numbers."""
-    for values, legend in (
-        ([-0.123, 0.05], "-0.123 … 0.123 of this window"),
-        ([0.0, 4000], "0 … 4e+03 of this window"),
-        ([-3.0, -1], "-3 … 0 of this window"),
-        ([torch.nan, torch.inf], "no finite value in this window · 1 NaN · 1 Inf"),
-        ([], "no elements"),
-    ):
-        assert Page(torch.tensor(values)).ask()["legend"] == legend
-    assert Page(torch.tensor([3 + 4j])).ask()["legend"] == "|x| 0 … 5 of this window"
 
 
 def opened(toggle: TensorWidget, goal: Any = "") -> dict[str, Any]:

@@ -126,23 +126,18 @@ def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
     assert page.reached == []
 
 
-def test_a_list_is_searched_filtered_and_sorted(shown):
-    """As `find` does, with the expression that does the same; a bad pattern is a sentence."""
+def test_a_list_is_searched_and_sorted(shown):
+    """As `find` does; a bad pattern is a sentence."""
     page = shown(net())
     assert page.names(search="*0.weight") == [f"{i}.0.weight" for i in range(12)]
     answer = page.ask("rows", search="/^(1|12)\\..*weight/")
     assert page.names(search="/^(1|12)\\..*weight/") == ["1.0.weight", "1.1.weight", "12.weight"]
-    assert answer["code"] == "w.find(re.compile('^(1|12)\\\\..*weight'))"
     assert answer["text"] == "3 of 85 weights · 28 elements · 112 bytes"
     assert "is not a regular expression" in page.ask("rows", search="/(/")["text"]
     assert page.names(search=r"/^(\d+\.)+weight$/") == page.names(search="weight")
     assert page.names(sort="name")[:3] == ["0.0.bias", "0.0.weight", "0.1.bias"]
     assert page.names(sort="name", search="weight")[2:4] == ["1.0.weight", "1.1.weight"]
     assert page.names(sort="bytes", descending=True)[0].endswith("0.weight")
-    assert set(page.names(filters={"kind": "buffer", "dtype": "int64"})) == {
-        f"{i}.1.num_batches_tracked" for i in range(12)
-    }
-    assert page.names(filters={"state": "frozen"}) == []
 
 
 def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
@@ -154,7 +149,7 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     number = page.rows(search="weight")[0]["number"]
     answer = page.ask("open", row=number)
     assert html.escape(repr(tensors["a.weight"].numpy())) in answer["html"]
-    assert "(300, 300)" in answer["html"] and "in the file" in answer["html"]
+    assert "(300, 300)" in answer["html"]
     assert eval(answer["copies"]["NumPy"], {"w": page.explorer}).tolist() == tensors["a.weight"].tolist()
     stats = page.ask("stats", row=number)["html"]
     assert "90,000" in stats and 'data-seek="min"' in stats and stats.count("data:image/png;base64,") == 2
@@ -266,12 +261,12 @@ def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):
                   "b": torch.ones(3).cumsum(0), "d": torch.zeros(4)})  # fmt: skip
     page.scan()
     whats = {one["text"]: one["list"] for one in page.findings()}
-    assert page.names(filters={"findings": whats["2 with the same values"]}) == ["a", "b"]
-    assert page.names(filters={"findings": whats["5 constant"]}, search="c{1..3}") == ["c1", "c2", "c3"]
-    assert page.names(filters={"findings": "made up"}) == []
+    assert page.names(search=whats["2 with the same values"]) == ["a", "b"]
+    assert page.names(search=whats["5 constant"]) == ["c0", "c1", "c2", "c3", "c4"]
+    assert page.names(search="made up") == []
     facts = page.ask("open", row=[*page.explorer].index("a"))["html"]
     assert "found by the scan: the same values as &#x27;b&#x27;" in facts
-    page.ask("scan", filters={"findings": whats["2 with the same values"]})
+    page.ask("scan", search=whats["2 with the same values"])
     page.wait(lambda: page.widget.progress < 0)
     assert page.widget.scanned.startswith("2 weights")
 
@@ -352,9 +347,6 @@ def test_an_array_is_bound_to_a_name(shown):
         {"type": "rows", "search": 3},
         {"type": "rows", "search": "x" * 2000},
         {"type": "rows", "sort": "nothing"},
-        {"type": "rows", "filters": {"shape": "x"}},
-        {"type": "rows", "filters": []},
-        {"type": "rows", "filters": {"dtype": 5}},
         {"type": "rows", "opened": list(range(20_000))},
         {"type": "rows", "opened": ["x"]},
         {"type": "open", "row": -1},

@@ -36,14 +36,6 @@ class TensorLine(StrPresentationProvider):
         """Return whether this is a class of tensors, or of their children."""
         return _is_tensor_class(type_object) or _is_child_class(type_object, "Words", "Figures")
 
-    def get_str_in_context(self, val: Any, context: str) -> str:
-        """Return the line of a tensor; its card in a console and for the clipboard."""
-        if _is_tensor_class(type(val)) and context in ("repl", "clipboard"):
-            from tensornp.fronts.debugger import text_of
-
-            return text_of(val)
-        return self.get_str(val)
-
     def get_str(self, val: Any, *_: Any) -> str:
         """Return the line of a tensor, or the text of a child."""
         if not _is_tensor_class(type(val)):

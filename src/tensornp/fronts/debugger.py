@@ -17,8 +17,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.core.summary.card import LINE_VALUES, TensorSummary, summarize
-from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.card import LINE_VALUES, TensorSummary
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
@@ -28,7 +27,6 @@ from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
 from tensornp.errors import UnsupportedTensorError
 from tensornp.render.tensor.badges import badges_of
-from tensornp.render.tensor.card import tensor_text
 
 MAX_READ_NBYTES = 2**22
 """Bytes that statistics read at most."""
@@ -74,17 +72,6 @@ class Figures:
 def line_of(tensor: torch.Tensor) -> str:
     """Return a tensor in one line: ``(64, 512) float32 cuda:0 · requires grad``."""
     return _guarded(lambda: _line(tensor, _facts(tensor)), lambda reason: f"{type(tensor).__name__}: {reason}")
-
-
-def text_of(tensor: torch.Tensor) -> str:
-    """Return the card of a tensor for a console; its line and the reason if its values are not read."""
-
-    def text() -> str:
-        info = _facts(tensor)
-        unread = _unread(info)
-        return f"{_line(tensor, info)}\n{unread}" if unread else tensor_text(summarize(tensor, DisplayOptions()))
-
-    return _guarded(text, lambda reason: f"{type(tensor).__name__}: {reason}")
 
 
 def children_of(tensor: torch.Tensor) -> list[Child]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import torch
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import outside_modes
@@ -29,16 +26,12 @@ from tensornp.models.weights import weights
 
 
 class ModuleView(NamedTuple):
-    """Weights as their display shows them, and torch's own text.
-
-    `alarms` are the statistics of weights with non-finite values.
-    """
+    """Weights as their display shows them; `alarms` are the statistics of weights with non-finite values."""
 
     explorer: WeightsExplorer
     alarms: Mapping[str, TensorStats]
     num_read: int
     num_floats: int
-    text: str = ""
     class_name: str = ""
 
     def findings(self) -> dict[str, tuple[Finding, ...]]:
@@ -50,18 +43,10 @@ class ModuleView(NamedTuple):
 def module_view(
     obj: Any, options: DisplayOptions, expression: str = "", names: Mapping[str, Any] = MappingProxyType({})
 ) -> ModuleView:
-    """Return the view of an object with weights; `names` may have the model of an optimizer.
-
-    Only the `repr` of modules and optimizers runs code of the user.
-    """
+    """Return the view of an object with weights; `names` may have the model of an optimizer."""
     # A module's weights need no other names.
     explorer = weights(obj, expression=expression, namespace={} if is_module(obj) else names)
-    text = ""
-    with suppress(Exception):
-        if isinstance(obj, (torch.nn.Module, torch.optim.Optimizer)):
-            # Its class may return a string of a class of its own.
-            text = str.__str__(repr(obj))
-    return view_of(explorer, options)._replace(text=text, class_name=type(obj).__name__)
+    return view_of(explorer, options)._replace(class_name=type(obj).__name__)
 
 
 @outside_modes

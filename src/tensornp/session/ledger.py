@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.render.layout.source import parsed
 
@@ -26,19 +26,6 @@ MAX_COPY_NBYTES = 2**19
 """Bytes of a tensor that is copied, to tell which elements change: 64 MiB in all at most."""
 
 
-class Session(Protocol):
-    """The names of a session, the running cell (such as ``In[4]``) and its source."""
-
-    @property
-    def names(self) -> Mapping[str, Any]: ...
-
-    @property
-    def cell(self) -> str: ...
-
-    @property
-    def source(self) -> str: ...
-
-
 class _Record(NamedTuple):
     """The snapshot of a tensor at its last display or conversion, and former aliases."""
 
@@ -47,9 +34,12 @@ class _Record(NamedTuple):
 
 
 class Ledger:
-    """Snapshots by tensor and by place in a storage, which aliases find too."""
+    """Snapshots by tensor and by place in a storage, which aliases find too.
 
-    def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
+    `session` has the `names` of the user, the running `cell` (such as ``In[4]``) and its `source`.
+    """
+
+    def __init__(self, session: Any, options: Callable[[], DisplayOptions]) -> None:
         self._session = session
         self._options = options
         self._records: OrderedDict[Any, _Record] = OrderedDict()

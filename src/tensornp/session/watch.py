@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.memory.changes import Report, ReportLine
-from tensornp.session.ledger import Session
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot
@@ -25,7 +24,7 @@ Look = dict[str, "Snapshot"]
 class Watch:
     """Watches tensors and arrays by name, and keeps none of them alive."""
 
-    def __init__(self, session: Session, options: Callable[[], DisplayOptions]) -> None:
+    def __init__(self, session: Any, options: Callable[[], DisplayOptions]) -> None:
         self._session = session
         self._options = options
         self._looks: dict[str, Look] = {}
@@ -89,13 +88,9 @@ class Watch:
                 found += lines
                 if look is not None:
                     looks[expression] = look
-        last_left_out, num_watched, self._looks = self.left_out, _num_objects(self._looks.values()), looks
+        num_watched, self._looks = _num_objects(self._looks.values()), looks
         # A name below two watched names is reported once.
-        lines, left_out = list(dict.fromkeys(found)), self.left_out
-        if not lines and left_out in ("", last_left_out):
-            return None
-        heading = f"{cell} changed" if lines else f"{cell}: not all was compared"
-        return Report(heading, tuple(lines), left_out, num_watched)
+        return Report(f"{cell} changed", tuple(dict.fromkeys(found)), num_watched) if found else None
 
     def _reader(self, kept: Iterable[Look] = ()) -> _Reader:
         nbytes = sum(snapshot.nbytes_copied for look in kept for snapshot in look.values())

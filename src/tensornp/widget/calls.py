@@ -57,12 +57,12 @@ _LEAST_PX = {rows.CALL: 0, rows.SHAPES: 450, rows.NORM: 0}
 
 
 class LiveCalls(Tree):
-    """The rows of a pass, with alarms by the index of their call; `code` is the expression of the pass."""
+    """The rows of a pass, with alarms by the index of their call."""
 
     sortable = tuple(_ORDERS)
 
-    def __init__(self, record: PassRecord, alarms: Mapping[int, str], code: str = "") -> None:
-        self._record, self._calls, self._alarms, self._code = record, record.calls, alarms, code
+    def __init__(self, record: PassRecord, alarms: Mapping[int, str]) -> None:
+        self._record, self._calls, self._alarms = record, record.calls, alarms
         self._tree = CallTree(record, alarms)
         self.opened, self.num_branches = self._tree.opened(has_open_repeats=False), 2 * len(self._calls)
         self._titles = [call.title for call in record.calls[1:]]
@@ -119,8 +119,6 @@ class LiveCalls(Tree):
         return {
             "nothing": "" if total else nothing,
             "text": f"{total:,} of {counted(len(self._titles), 'call')}" if asked.is_list else "",
-            "code": "" if asked.is_list else self._code,
-            "filters": "",
         }
 
     def row(self, item: Branch, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
@@ -177,9 +175,7 @@ class CallsWidget(LivePart):
     def _tree(self) -> LiveCalls:
         """The tree, made when it is first asked for."""
         if self._made_tree is None:
-            origin = ".origin" if self._run.origin is not None else ".problems"
-            code = f"{self._opened}{origin}" if self._opened else ""
-            self._made_tree = LiveCalls(self._run._record, alarms_of(self._run.findings), code)
+            self._made_tree = LiveCalls(self._run._record, alarms_of(self._run.findings))
         return self._made_tree
 
     def close(self) -> None:

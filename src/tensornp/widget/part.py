@@ -7,7 +7,6 @@ user comes as plain text; what comes as ``html`` is escaped here, and the page p
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,6 @@ from tensornp.widget.values import Values
 
 STATIC = Path(__file__).parent / "static"
 """ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
-TOLD_EVERY_S = 0.2
-"""Seconds between two reports of the progress of a scan."""
-
-GoOn = Callable[[int, int], bool]
-"""Takes how much of how much was read, and returns whether to go on."""
 
 
 def module(name: str) -> str:
@@ -166,61 +160,6 @@ class LivePart(anywidget.AnyWidget):
 
 def _queue_of(request: Request) -> Hashable:
     return request["type"], request["page"], str(request.get("name", ""))
-
-
-class ScanningPart(LivePart):
-    """A live part that reads much in a thread; `progress` is the share that was read, -1 if no scan runs."""
-
-    progress: Any = traitlets.Float(-1, allow_none=True).tag(sync=True)
-    _ended: threading.Event | None = None
-
-    def __init__(self, handlers: Mapping[str, Handler], **more: Any) -> None:
-        super().__init__({"end": self._end, **handlers}, **more)
-
-    def _end(self, _: Request) -> Answer:
-        """End the scan, which then shows what it has read."""
-        if self._ended is not None:
-            self._ended.set()
-        return {}
-
-    def scan(self, read: Callable[[GoOn], Any], done: Callable[[Any, str], None]) -> None:
-        """Call `read` in a thread, unless a scan runs, and then `done` with its result or with a reason."""
-        if self._ended is None:
-            self._ended, self.progress = threading.Event(), 0.0
-            task = (read, done, self._ended)
-            threading.Thread(target=self._run, args=task, name="tensornp scan", daemon=True).start()
-
-    def forget_scan(self) -> None:
-        """End the scan, and show nothing of it."""
-        self._end({})
-        self._ended = None
-
-    def _run(self, read: Callable[[GoOn], Any], done: Callable[[Any, str], None], ended: threading.Event) -> None:
-        last = 0.0
-
-        def go_on(count: int, total: int) -> bool:
-            nonlocal last
-            if time.monotonic() - last >= TOLD_EVERY_S:
-                last = time.monotonic()
-                with self._lock:
-                    if self._ended is ended:
-                        self.progress = count / max(total, 1)
-            return not ended.is_set()
-
-        found, reason = None, ""
-        try:
-            found = read(go_on)
-        except Exception as error:
-            reason = str(error) if isinstance(error, TensornpError) else f"it cannot be read: {error_text(error)}"
-        # The function holds the objects that it reads.
-        del read
-        with self._lock, self.hold_sync():
-            if self._ended is ended:
-                self._ended = None
-                done(found, reason)
-                # Whoever sees that it has ended sees what it has found.
-                if self.progress is not None:
-                    self.progress = -1.0
 
 
 class _Layout(ipywidgets.Layout):

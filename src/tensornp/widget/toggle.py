@@ -19,13 +19,12 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.stats.compute import scan
-from tensornp.core.values.stats.record import PARTIAL, TensorStats
 from tensornp.errors import BadRequestError, NoDataError, TensornpError
 from tensornp.render.layout.document import bundle
 from tensornp.render.show import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.page import Answer, Request
-from tensornp.widget.part import ScanningPart, module, stylesheet
+from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.values import Binder, LookedAt, Reaches, Values
 
 _TITLES = {
@@ -38,12 +37,12 @@ Held = Callable[[], torch.Tensor | None]
 """Gives the tensor of a card, or None where it is gone."""
 
 
-class TensorWidget(ScanningPart):
+class TensorWidget(LivePart):
     """A live card: `mode` toggles, `array` is the array of that mode, `close` lets go of the tensor.
 
     Parameters
     ----------
-    tensor : torch.Tensor, or None for one that rests until `show`
+    tensor : torch.Tensor, or None if `held` returns it
     look : callable, optional
         Function that finds other names of the memory, and tensors saved for backward.
     held : callable, optional
@@ -66,7 +65,7 @@ class TensorWidget(ScanningPart):
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
-    message = traitlets.Unicode(help="what became of a scan").tag(sync=True)
+    has_more = traitlets.Bool(help="whether all values can be read for statistics").tag(sync=True)
 
     def __init__(
         self,
@@ -79,6 +78,7 @@ class TensorWidget(ScanningPart):
         suggestion: str = "array_np",
         binder: Binder | None = None,
         reaches: Reaches | None = None,
+        summary: TensorSummary | None = None,
     ) -> None:
         if tensor is not None:
             check_tensor(tensor, "TensorWidget")
@@ -86,11 +86,10 @@ class TensorWidget(ScanningPart):
         handlers = {
             "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan
         }  # fmt: skip
-        self._now = _NOTHING
-        super().__init__(handlers, values=Values(), can_bind=binder is not None)
-        options = options or DisplayOptions()
-        summary = summarize(tensor, options, look) if tensor is not None else _NOTHING
-        self.show(held or (lambda: tensor), summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
+        super().__init__(handlers, slow=("stats",), values=Values(), can_bind=binder is not None)
+        held, options = held or (lambda: tensor), options or DisplayOptions()
+        summary = summary or summarize(_living(tensor), options, look)
+        self.show(held, summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
 
     def show(
         self,
@@ -104,16 +103,10 @@ class TensorWidget(ScanningPart):
     ) -> None:
         """Move to the card of class `anchor`, which shows the tensor `held()`."""
         with self._lock, self.hold_sync():
-            self.forget_scan()
             self._held, self._options, self._look = held, options, look
             self._static = summary
-            self.message = ""
             self._paint(summary)
             self.suggestion, self.anchor = suggestion, anchor
-
-    def rest(self) -> None:
-        """Leave the card, and wait for the next."""
-        self.show(lambda: None, _NOTHING, options=self._options, look=None, anchor="", suggestion="")
 
     def move_into(self, anchor: str) -> str:
         """Move to a new static card of class `anchor`, and return its HTML."""
@@ -158,7 +151,6 @@ class TensorWidget(ScanningPart):
     def close(self) -> None:
         """Take the view out of the page and let go of the tensor."""
         with self._lock:
-            self.forget_scan()
             self._held = lambda: None
         super().close()
 
@@ -194,18 +186,15 @@ class TensorWidget(ScanningPart):
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _scan(self, _: Request) -> Answer:
-        """Begin to read all values in a thread."""
-        tensor = _living(self._held())
-        if self.progress is not None:
-            self.message = ""
-            # Other threads are left to the kernel.
-            self.scan(lambda go_on: scan(tensor, progress=go_on, num_threads=1), self._scanned)
-        return {}
-
-    def _scanned(self, stats: TensorStats | None, reason: str) -> None:
-        if stats is not None:
-            self._paint(dataclasses.replace(self._now, stats=stats))
-        self.message = reason or "the figures are in the card"
+        """Read all values."""
+        card = self._static
+        # Other threads are left to the kernel.
+        stats = scan(_living(self._held()), num_threads=1)
+        with self._lock, self.hold_sync():
+            # Another card may have taken its place meanwhile.
+            if self._static is card:
+                self._paint(dataclasses.replace(self._now, stats=stats))
+        return {"text": "the statistics are in the card"}
 
     # --- the mode
 
@@ -225,7 +214,7 @@ class TensorWidget(ScanningPart):
             raise traitlets.TraitError(f"{quoted(mode)} is not a mode; choose view, share or copy")
         if mode != self._now.mode:
             try:
-                self._now = self._seen_in(mode, _living(self._held()))
+                self._paint(self._seen_in(mode, _living(self._held())))
             except TensornpError as error:
                 raise traitlets.TraitError(str(error)) from None
         return mode
@@ -240,18 +229,10 @@ class TensorWidget(ScanningPart):
         stats = summary.stats or self._now.stats
         return dataclasses.replace(summary, surroundings=around, style=self._static.style, stats=stats)
 
-    @traitlets.observe("mode")
-    def _follow(self, _: Any) -> None:
-        self._paint(self._now)
-
     def _paint(self, now: TensorSummary) -> None:
         """Update what the page shows of the card."""
-        self._now = now
-        if self.mode != now.mode:
-            # This paints.
-            self.mode = now.mode
-            return
-        info, stats = now.info, now.stats
+        self._now, info = now, now.info
+        self.mode = now.mode
         plans = plan_modes(info, self._options) if info is not None else dict.fromkeys(MODES, now.refusal)
         self.choices = [
             {
@@ -263,11 +244,8 @@ class TensorWidget(ScanningPart):
             for mode, plan in plans.items()
         ]
         self.html = tensor_html(now, self._options, is_live=True)
-        is_offered = self._options.stats != "off" and now.style == "card" and self._static.stats is None
-        has_values = info is not None and info.data_state == "available" and info.numel > 0
-        is_whole = stats is not None and not stats.scope.startswith(PARTIAL)
-        if self._ended is None:
-            self.progress = -1.0 if is_offered and has_values and not is_whole else None
+        is_wanted = self._options.stats != "off" and now.style == "card" and now.stats is None
+        self.has_more = is_wanted and info is not None and info.data_state == "available" and info.numel > 0
 
     # --- other front ends
 
@@ -301,6 +279,3 @@ def _living(tensor: torch.Tensor | None) -> torch.Tensor:
     if tensor is None:
         raise NoDataError("the tensor of this card is gone; show it again")
     return tensor
-
-
-_NOTHING = TensorSummary("Tensor", "view", None, None, "", None)

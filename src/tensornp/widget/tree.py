@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from tensornp.errors import BadRequestError
 from tensornp.models.outline.columns import Asked
@@ -18,14 +18,13 @@ _NAME_WIDTH = 48
 
 
 class Tree(ABC):
-    """The rows of a page: a folded tree, or a list if it is searched, filtered or sorted.
+    """The rows of a page: a folded tree, or a list if it is searched or sorted.
 
-    `sortable` and `filters` name columns. `opened` are the branches that are open at first, and `num_branches` is above
-    all their ids.
+    `sortable` names columns. `opened` are the branches that are open at first, and `num_branches` is above all their
+    ids.
     """
 
     sortable: Collection[str] = ()
-    filters: ClassVar[Collection[str]] = ()
     opened: frozenset[int]
     num_branches: int
 
@@ -55,7 +54,7 @@ class Tree(ABC):
 
     @abstractmethod
     def facts(self, asked: Asked) -> dict[str, Any]:
-        """Return facts about all rows: `text`, `code`, `filters` as HTML, and `nothing` if there are no rows."""
+        """Return facts about all rows: `text`, and `nothing` if there are no rows."""
 
     def rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rows below `parent`, or all rows with `opened` branches open."""
@@ -111,11 +110,7 @@ class Tree(ABC):
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
         """Return the requested view from a message that may be anything."""
-        search, sort, wanted = request.get("search", ""), request.get("sort", ""), request.get("filters", {})
-        if not isinstance(search, str) or sort not in ("", *self.sortable) or not isinstance(wanted, dict):
+        search, sort = request.get("search", ""), request.get("sort", "")
+        if not isinstance(search, str) or sort not in ("", *self.sortable):
             raise BadRequestError(NONSENSE)
-        chosen = tuple(sorted((column, value) for column, value in wanted.items() if value))
-        if not wanted.keys() <= set(self.filters) or not all(isinstance(value, str) for _, value in chosen):
-            raise BadRequestError(NONSENSE)
-        is_descending = request.get("descending") is True
-        return Asked(search.strip(), sort, is_descending, chosen)
+        return Asked(search.strip(), sort, request.get("descending") is True)

@@ -30,7 +30,7 @@ from tensornp.core.values.shown.window import (
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
-from tensornp.render.pictures.legend import heatmap_alt, legend_text, window_legend
+from tensornp.render.pictures.legend import heatmap_alt, legend_text
 from tensornp.render.pictures.png import data_uri, heatmap_png
 from tensornp.widget.page import NONSENSE, Answer, Handler, Request, integer_of
 
@@ -150,13 +150,12 @@ class Values:
         looked_at, subject = self._face_of(request), self._subject(request)
         window, shown, text = self._aimed(subject, _window_asked(subject.shape, request), request)
         seen = read_window(subject, window)
-        legend = window_legend(seen, is_complex=subject.info.dtype.is_complex)
         answer = {
             **_window_data(subject, window),
             **looked_at.expressions(subject, window),
             "texts": seen.texts,
             "exact": seen.exact,
-            "legend": " · ".join([legend, *([subject.shard.scope] if subject.shard else [])]),
+            "scope": subject.shard.scope if subject.shard is not None else "",
             "overview": _overview_offered(subject, window, looked_at.options.stats_nbytes),
             "show": shown,
             "text": text,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,7 +29,6 @@ from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Find
 from tensornp.models.scan.run import scan_entries
 from tensornp.render.layout.tree import TreeColumn
 from tensornp.render.pictures.stats_line import line_of
-from tensornp.widget.part import GoOn
 
 _WIDTHS = {
     "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
@@ -45,6 +44,8 @@ _LEAST_PX = (
 """The widths of a page below which columns are left out beside the figures of a scan; 700 for others."""
 _RIGHT = ("elements", "bytes")
 _MAX_SHAPE = 20
+GoOn = Callable[[int, int], bool]
+"""Takes how much of how much was read, and returns whether to go on."""
 
 
 class Found(NamedTuple):

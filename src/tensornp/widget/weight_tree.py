@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
-from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
 from tensornp.models.names.search import is_expression, none_fits
@@ -18,15 +16,13 @@ from tensornp.models.outline.columns import (
     Asked,
     cells_of,
     column_called,
-    filters,
-    searched,
     sortable,
 )
 from tensornp.models.outline.fold import Row, distinguishing
 from tensornp.models.outline.outline import Line, Outline
 from tensornp.models.scan.findings import ALARM_RANK, Finding, by_kind
 from tensornp.render.layout.table import Drawn
-from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow, select_html
+from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.pictures.stats_line import histogram_img
 from tensornp.widget.page import NONSENSE
@@ -36,19 +32,15 @@ from tensornp.widget.weight_rows import Found, tree_column
 _NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
 _GOALS = {"max |x|": "absmax"}
 """Goals of the navigator by figure."""
-_LAST_PART = re.compile(r".*[\\/]", re.DOTALL)
 
 
 class WeightTree(Tree):
-    """The rows of weights; `opened_code` gives the expression of the explorer."""
+    """The rows of weights."""
 
     sortable = sortable()
-    filters = filters()
 
-    def __init__(
-        self, weights: Sequence[WeightEntry], classes: Mapping[str, str], opened_code: Callable[[], str]
-    ) -> None:
-        self._weights, self._opened_code = weights, opened_code
+    def __init__(self, weights: Sequence[WeightEntry], classes: Mapping[str, str]) -> None:
+        self._weights = weights
         self._number = number_told(weights)
         self.outline = Outline(weights, classes)
         self.opened, self.num_branches = self.outline.first_open(), self.outline.num_branches
@@ -62,7 +54,7 @@ class WeightTree(Tree):
         self.found |= found
         self.outline.forget()
 
-    # --- what orders and filters weights by the results of scans
+    # --- what orders and finds weights by the results of scans
 
     def number(self, column: str, name: str) -> float | None:
         """Return the sort key of a weight: a statistic or the rank of its findings."""
@@ -98,46 +90,21 @@ class WeightTree(Tree):
         """Return facts about all rows."""
         listed = self.outline.chosen(asked, self) if asked.is_list else self._weights
         sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
-        compiles = is_to_compile(max((one.nbytes for one in listed), default=0))
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.
         is_part = sums.num_weights != len(self._weights)
         text = f"{sums.num_weights:,} of {self._number} · {size}" if is_part else self._number
-        code, search = self._opened_code(), asked.search
-        if code and search and self._is_found_without_scan(search, listed):
-            code += f".find({f're.compile({search[1:-1]!r})' if is_expression(search) else repr(search)})"
         return {
             "nothing": "" if listed or self.listed(asked) else self._nothing(asked),
             "text": text if asked.is_list else "",
-            "code": code,
-            "filters": self._filters_html(dict(asked.filters)),
-            "cost": cost_of_scan(sums.nbytes, compiles=compiles),
+            "cost": cost_of_scan(sums.nbytes),
         }
-
-    def _is_found_without_scan(self, search: str, listed: Sequence[WeightEntry]) -> bool:
-        """Return whether `find` of the explorer, which knows no findings, finds these weights."""
-        names, facts = [one.name for one in listed], lambda: [self.outline.facts_of(one) for one in listed]
-        return len(searched(search, names, facts)) == len(listed)
 
     def _nothing(self, asked: Asked) -> str:
         """Return a message that nothing is listed, with a suggestion."""
-        if not asked.search or asked.filters or is_expression(asked.search):
+        if not asked.search or is_expression(asked.search):
             return "no weight fits"
         return none_fits(asked.search, [one.name for one in self._weights])
-
-    def _filters_html(self, chosen: dict[str, str]) -> str:
-        """Return the lists of filters, also with the chosen finding of a scan."""
-        choices = self.outline.choices
-        options = {name: {value: value for value in values} for name, values in choices.items()}
-        if "where" in options:
-            options["where"] = {value: _LAST_PART.sub("", value) for value in options["where"]}
-        options |= {FINDINGS: {}} if FINDINGS in chosen else {}
-        labels = {"where": "place"}
-        return "".join(
-            select_html(name, labels.get(name, name), {chosen[name]: chosen[name], **some} if name in chosen else some)
-            for name, some in options.items()
-            if len(some) > 1 or name in chosen
-        )
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""

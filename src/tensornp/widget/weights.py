@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -10,13 +12,13 @@ from typing import Any
 
 import traitlets
 
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.stats import summarize_stats
 from tensornp.core.values.shown.preview import Preview
-from tensornp.core.values.stats.fast import is_to_compile
 from tensornp.core.values.stats.record import alarms_of
-from tensornp.errors import BadRequestError
+from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.refind import reached, released_rows
@@ -26,15 +28,17 @@ from tensornp.render.models.entry import array_code, panel_html
 from tensornp.render.models.scan import partly_read
 from tensornp.render.values import panel_stats_html
 from tensornp.widget.page import NONSENSE, Handler, integer_of
-from tensornp.widget.part import ScanningPart, module, stylesheet
+from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.values import Binder, LookedAt, Values, bound
 from tensornp.widget.weight_rows import Found, ScanFound, findings_html, found_in, note_html
 from tensornp.widget.weight_tree import WeightTree
 
+TOLD_EVERY_S = 0.2
+"""Seconds between two reports of the progress of a scan."""
 _UNREAD = "values not read yet: reading them looks for NaN"
 
 
-class WeightsWidget(ScanningPart):
+class WeightsWidget(LivePart):
     """The weights of a model, which dock into the static table of class `anchor`.
 
     `weights` that nobody shall hold have been released. `opened` is the expression of the explorer, and `classes` are
@@ -45,6 +49,7 @@ class WeightsWidget(ScanningPart):
     _css = stylesheet("tree", "navigator", "weights")
 
     label = traitlets.Unicode(help="what has the weights").tag(sync=True)
+    progress = traitlets.Float(-1, help="the share that a scan has read, -1 if none runs").tag(sync=True)
     scanned = traitlets.Unicode(help="what the last scan has found, in a sentence").tag(sync=True)
     findings = traitlets.Unicode(help="the findings as HTML").tag(sync=True)
 
@@ -63,10 +68,11 @@ class WeightsWidget(ScanningPart):
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
         self._made_tree: WeightTree | None = None
+        self._ended: threading.Event | None = None
         unread = any(one._can_be_read and one.numel for one in self._weights)
         handlers: dict[str, Handler] = {
             "rows": self._rows, "open": self._open, "stats": self._stats,
-            "values": self._open_values, "bind": self._bind, "scan": self._scan_all,
+            "values": self._open_values, "bind": self._bind, "scan": self._scan, "end": self._end,
         }  # fmt: skip
         super().__init__(
             handlers,
@@ -81,7 +87,7 @@ class WeightsWidget(ScanningPart):
     def _tree(self) -> WeightTree:
         """The tree, which is made when it is first asked for."""
         if self._made_tree is None:
-            self._made_tree = WeightTree(self._weights, self._classes, lambda: self.opened)
+            self._made_tree = WeightTree(self._weights, self._classes)
         return self._made_tree
 
     @property
@@ -92,7 +98,8 @@ class WeightsWidget(ScanningPart):
     def close(self) -> None:
         """Take it out of the page, and let go of the weights."""
         with self._lock:
-            self.forget_scan()
+            self._end({})
+            self._ended = None
             self._weights, self._made_tree = (), None
         super().close()
 
@@ -121,7 +128,7 @@ class WeightsWidget(ScanningPart):
         said = legible("; ".join(one.text for one in found.findings)) if found is not None else ""
         seen = preview_of(entry, self._options.printoptions) if entry._can_be_read else Preview("")
         has_values = entry._can_be_read and 0 not in (entry.shape or ())
-        cost = cost_of_scan(entry.nbytes, compiles=is_to_compile(entry.nbytes))
+        cost = cost_of_scan(entry.nbytes)
         copies = {"NumPy": array_code(entry, self.opened), "PyTorch": entry.code}
         return {
             "type": "weight",
@@ -165,19 +172,56 @@ class WeightsWidget(ScanningPart):
 
     # --- all weights
 
-    def _scan_all(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Begin to read all weights that are listed, in a thread."""
+    def _end(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        """End the scan, which then shows what it has read."""
+        if self._ended is not None:
+            self._ended.set()
+        return {}
+
+    def _scan(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Begin to read all weights that are listed, in a thread, unless a scan runs."""
+        if self._ended is not None:
+            return {}
         tree = self._tree
         asked = tree.asked(request)
         chosen = tree.outline.chosen(asked, tree) if asked.is_list else self._weights
         # Computed weights are read if nothing else is listed.
         stored = [one for one in chosen if one.kind != COMPUTED]
-        self.scan(partial(found_in, stored or list(chosen)), self._note_found)
+        self._ended, self.progress = threading.Event(), 0.0
+        task = stored or list(chosen), self._ended
+        threading.Thread(target=self._read, args=task, name="tensornp scan", daemon=True).start()
         return {}
 
-    def _note_found(self, scanned: ScanFound | None, reason: str) -> None:
+    def _read(self, weights: Sequence[WeightEntry], ended: threading.Event) -> None:
+        """Scan weights, and show the results unless the part was closed meanwhile."""
+        last = 0.0
+
+        def go_on(count: int, total: int) -> bool:
+            nonlocal last
+            if time.monotonic() - last >= TOLD_EVERY_S:
+                last = time.monotonic()
+                with self._lock:
+                    if self._ended is ended:
+                        self.progress = count / max(total, 1)
+            return not ended.is_set()
+
+        try:
+            scanned = found_in(weights, go_on)
+        except Exception as error:
+            reason = str(error) if isinstance(error, TensornpError) else f"it cannot be read: {error_text(error)}"
+            scanned = ScanFound({}, reason)
+        # The weights hold what they read.
+        del weights
+        with self._lock, self.hold_sync():
+            if self._ended is ended:
+                self._ended = None
+                self._show(scanned)
+                # Whoever sees that it has ended sees what it has found.
+                self.progress = -1.0
+
+    def _show(self, scanned: ScanFound) -> None:
         """Show the results of a scan."""
-        found, self.scanned, stopped = scanned if scanned is not None else ScanFound({}, reason)
+        found, self.scanned, stopped = scanned
         if found:
             self._tree.learn(found)
             num = sum(bool(one.figures) for one in self._found.values())

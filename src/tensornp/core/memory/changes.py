@@ -248,5 +248,4 @@ class ReportLine:
 class Report:
     heading: str
     lines: tuple[ReportLine, ...] = ()
-    left_out: str = ""
     num_watched: int = 0

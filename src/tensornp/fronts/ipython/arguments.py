@@ -158,10 +158,3 @@ def path_of(text: str, names: dict[str, Any]) -> str | None:
 def expression_in(text: str) -> str:
     """Return the typed expression, in parentheses if needed, so that ``['a']`` can be appended."""
     return in_parentheses(*parsed(text.strip().rstrip("; ")))
-
-
-def argument_in(text: str) -> str:
-    """Return the typed expression as an argument of a call; a bare tuple gets parentheses."""
-    body, source = parsed(text.strip().rstrip("; "))
-    is_bare = isinstance(body, ast.Tuple) and bool(body.elts) and body.elts[0].col_offset == body.col_offset
-    return f"({source})" if is_bare else source

@@ -199,16 +199,17 @@ class Live:
         cards = [card for card in cards if not card.reference.is_gone]
         if self._config.options.widget == "always" and self.is_wanted:
             for card in cards:
-                toggle = self._new_toggle()
-                self._aim(toggle, card)
-                self._keep(toggle)
+                self._keep(self._new_toggle(card))
         if self._config.options.widget != "auto":
-            if self._toggle is not None and self._toggle.anchor:
-                self._toggle.rest()
+            if self._toggle is not None:
+                self._toggle.close()
+            self._toggle = None
             self._output.clear()
         elif cards and self.is_wanted:
-            self._toggle = self._toggle or self._new_toggle()
-            self._aim(self._toggle, cards[-1])
+            if self._toggle is None:
+                self._toggle = self._new_toggle(cards[-1])
+            else:
+                self._toggle.show(**self._facts(cards[-1]))
             self._output.show(self._toggle)
 
     # --- the parts
@@ -216,26 +217,27 @@ class Live:
     def _bind(self, name: str, make: Callable[[], Any], overwrite: bool) -> None:
         bind(self._shell, name, make, overwrite)
 
-    def _new_toggle(self) -> TensorWidget:
+    def _new_toggle(self, card: _Card) -> TensorWidget:
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(binder=self._bind, reaches=partial(reaches, self._shell))
+        return TensorWidget(binder=self._bind, reaches=partial(reaches, self._shell), **self._facts(card))
 
-    def _aim(self, toggle: TensorWidget, card: _Card) -> None:
+    def _facts(self, card: _Card) -> dict[str, Any]:
+        """Return what a toggle needs to know of its card."""
         around = card.summary.surroundings
 
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
             # The toggle keeps the change that its card has shown.
             return replace(self._ledger.surroundings_of(tensor, info), change=around.change)
 
-        toggle.show(
-            lambda: card.reference.find(likely(self._shell, around.name)),
-            card.summary,
-            options=self._config.options,
-            look=look,
-            anchor=card.anchor,
-            suggestion=suggested(self._shell, card.reference, around.name),
-        )
+        return {
+            "held": lambda: card.reference.find(likely(self._shell, around.name)),
+            "summary": card.summary,
+            "options": self._config.options,
+            "look": look,
+            "anchor": card.anchor,
+            "suggestion": suggested(self._shell, card.reference, around.name),
+        }
 
     def _part(self, summary: Any, anchor: str, opened: str) -> LivePart | None:
         from tensornp.widget.live import live_part

@@ -12,7 +12,6 @@ from IPython.display import display
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.fronts.ipython.arguments import (
-    argument_in,
     as_usage_errors,
     evaluated,
     expression_in,
@@ -205,7 +204,7 @@ class ValueMagics(Magics):
             display(displayed("%weights", document, anchor), raw=True)
         if "out" in options:
             self.shell.push({options["out"]: explorer})
-        argument = argument_in(rest) if path is None else repr(shown_path(path))
+        argument = expression if path is None else repr(shown_path(path))
         opened = options.get("out") or (expression if value is explorer else f"tnp.weights({argument})")
         self._live.show_part(seen, anchor, opened)
 

@@ -1,4 +1,4 @@
-"""Arrange weights for a page as a tree of names or as a filtered, sorted list."""
+"""Arrange weights for a page as a tree of names or as a sorted list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.entries.relations import not_counted
 from tensornp.models.names.search import facts_of
-from tensornp.models.outline.columns import COLUMNS, STATES, Asked, Column, column_called, has_state, passes, searched
+from tensornp.models.outline.columns import COLUMNS, Asked, Column, column_called, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
 MAX_OPEN, MAX_OPEN_MODULES = 16, 24
@@ -146,12 +146,12 @@ class Outline:
         if self._last[0] == key:
             return self._last[1]
         chosen = self.weights
-        if asked.filters:
-            chosen = [one for one in chosen if passes(one, asked.filters, found)]
         if asked.search:
             every = chosen
+            # The page asks for the weights of one kind of finding by its words.
+            chosen = [one for one in every if found is not None and found.worst(one.name) == asked.search]
             names, facts = [one.name for one in every], lambda: [self.facts_of(one, found) for one in every]
-            chosen = [every[i] for i in searched(asked.search, names, facts)]
+            chosen = chosen or [every[i] for i in searched(asked.search, names, facts)]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
@@ -163,7 +163,7 @@ class Outline:
 
     def modules_found(self, asked: Asked) -> list[Branch]:
         """Return the modules without weights whose name or class is searched for."""
-        if not asked.search or asked.filters or asked.sort:
+        if not asked.search or asked.sort:
             return []
         names = [one.name for one in self.weights] + [f"{one.label} {one.module}" for one in self._modules]
         num = len(self.weights)
@@ -213,14 +213,3 @@ class Outline:
         if column.is_said_once and column.order is not None:
             return len({column.order(one) for one in self.weights}) > 1
         return column.is_always
-
-    @cached_property
-    def choices(self) -> dict[str, list[str]]:
-        """The values that each filter can have, of those columns that have several."""
-        found = {
-            column.name: sorted(set(filter(None, map(column.choice, self.weights))))
-            for column in COLUMNS
-            if column.choice is not None
-        }
-        several = {name: values for name, values in found.items() if len(values) > 1}
-        return {**several, "state": [state for state in STATES if any(has_state(one, state) for one in self.weights)]}

@@ -26,10 +26,9 @@ def report_document(report: Report) -> Document:
     seen, more = lines[:MAX_LINES], lines[MAX_LINES:]
     num_more = f"… and {len(more):,} more" if more else ""
     html = _divs(seen) + (f"<details><summary>{num_more}</summary>{_divs(more)}</details>" if more else "")
-    html += f"<div>{escape(report.left_out)}</div>" if report.left_out else ""
     heading = f"<b>{escape(report.heading)}</b>"
     page = f"<details><summary>{heading} · {escape(summary)}</summary>{html}</details>" if summary else heading + html
-    texts = [f"{report.heading}:", summary, *(line for line, _ in seen), num_more, report.left_out]
+    texts = [f"{report.heading}:", summary, *(line for line, _ in seen), num_more]
     return Document((Part("\n  ".join(filter(None, texts)), page),), f"{SMALL_TEXT};padding:2px 0")
 
 

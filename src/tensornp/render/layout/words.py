@@ -24,16 +24,12 @@ def share_text(part: float, whole: float) -> str:
     return ">99.99%" if part < whole and text == "100.00%" else text
 
 
-def cost_of_scan(nbytes: int, *, compiles: bool = False) -> str:
-    """Return the cost of reading so many bytes: ``reads 3.8 GiB, about 4 s``.
-
-    And that it `compiles` first.
-    """
+def cost_of_scan(nbytes: int) -> str:
+    """Return the cost of reading so many bytes: ``reads 3.8 GiB, about 4 s``."""
     seconds = round(nbytes / _NBYTES_PER_S)
     time = f"{seconds} s" if seconds < 2 * _MINUTE_S else f"{round(seconds / _MINUTE_S):,} minutes"
     said = f"about {time}" if seconds else "less than a second"
-    first = ", after compiling, which takes some seconds, once" if compiles else ""
-    return f"reads {format_nbytes(nbytes)}, {said}{first}"
+    return f"reads {format_nbytes(nbytes)}, {said}"
 
 
 def first_lines(lines: Iterable[str], most: int, what: str = "more") -> list[str]:

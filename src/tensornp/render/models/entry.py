@@ -17,7 +17,7 @@ from tensornp.render.layout.table import Table, TableRow, name_html
 from tensornp.render.tensor.card import values_html
 
 MAX_SHOWN = 10
-"""Names that a weight is tied to, and pieces of files, that are told."""
+"""Names that a weight is tied to which are listed."""
 
 
 def entry_document(summary: EntrySummary, options: DisplayOptions) -> Document:
@@ -68,9 +68,6 @@ def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:
     elements = counted(entry.numel, "element")
     yield "bytes", f"{entry.nbytes:,} ({elements})" if entry.kind != COMPUTED else f"none are stored ({elements})"
     yield "where", entry.location
-    pieces = [f"bytes {one.offset:,}-{one.offset + one.nbytes - 1:,}" for one in entry.extents[:MAX_SHOWN]]
-    more = len(entry.extents) - MAX_SHOWN
-    yield "in the file", ", ".join(pieces + ([f"{more:,} more pieces"] if more > 0 else []))
     yield "grad", {True: "requires grad", False: "frozen", None: ""}[entry._is_trained]
     more = len(entry.tied_to) - MAX_SHOWN
     yield "tied to", ", ".join([*entry.tied_to[:MAX_SHOWN], *([f"{more:,} more"] if more > 0 else [])])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from itertools import islice
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
@@ -12,8 +11,7 @@ from tensornp.models.module_view import ModuleView
 from tensornp.models.names.quoted import MAX_SHOWN, cut, cut_inside
 from tensornp.models.scan.findings import ALARM_RANK, PLAIN_RANK, Finding, by_kind
 from tensornp.models.scan.table import ScanTable
-from tensornp.render.layout.document import Document, Part, alarm_line, fold, headline, small_print
-from tensornp.render.layout.style import array_style
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
 from tensornp.render.layout.table import Table, TableRow, without_empty
 from tensornp.render.layout.words import listed
 from tensornp.render.models.weights import weights_document
@@ -100,12 +98,7 @@ def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[st
 def module_document(view: ModuleView) -> Document:
     """Return the table of a module's weights, which a live tree can replace."""
     alarms = {name: alarm_text(stats) for name, stats in view.alarms.items()}
-    weights = weights_document(view.explorer, alarms, tuple(_findings(view)), class_name=view.class_name)
-    if not view.text:
-        return weights
-    text = escape(legible(view.text, keep="\n"))
-    printed = Part(html=f'<pre style="{array_style()}">{text}</pre>')
-    return Document((*weights.parts, fold("as torch prints it", (printed,), "print(...) shows it as torch does")))
+    return weights_document(view.explorer, alarms, tuple(_findings(view)), class_name=view.class_name)
 
 
 def _findings(view: ModuleView) -> Iterator[Part]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tensornp.core.lowlevel.text import counted, format_number
 from tensornp.core.values.pictures.heatmap import NAN, NEGINF, POSINF, Heatmap, Limits
 from tensornp.render.pictures.palette import NAMES
-
-if TYPE_CHECKING:
-    from tensornp.core.values.shown.window_values import Seen
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -60,27 +56,3 @@ def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
         return ""
     greatest = max(counts, default=0)
     return "".join([_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts])
-
-
-def window_legend(seen: Seen, *, is_complex: bool = False) -> str:
-    """Return the scale of a window and its special values: ``-0.12 … 0.12 of this window · 2 NaN``."""
-    from tensornp.core.values.shown import window_values as shades
-
-    special = {"NaN": (shades.NAN,), "Inf": (shades.POSITIVE_INF, shades.NEGATIVE_INF)}
-    counts = {name: sum(shade in some for shade in seen.shades) for name, some in special.items()}
-    low, high = seen.scale
-    limit = max(-low, high)
-    if not seen.shades:
-        scale = "no elements"
-    elif limit:
-        ends = f"{_short(-limit if low < 0 else 0.0)} … {_short(limit if high > 0 else 0.0)} of this window"
-        scale = f"|x| {ends}" if is_complex else ends
-    elif sum(counts.values()) < len(seen.shades):
-        scale = "only 0 in this window"
-    else:
-        scale = "no finite value in this window"
-    return " · ".join([scale, *(f"{count:,} {name}" for name, count in counts.items() if count)])
-
-
-def _short(number: float) -> str:
-    return f"{number:.3g}"

@@ -140,10 +140,9 @@ def data_uri(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
-def img_html(png: bytes, alt: str, width_px: int, height_px: int, title: str = "") -> str:
-    """Return a PNG as HTML, `alt` and `title` escaped; a narrow page makes it smaller."""
-    titled = f' title="{escape(title)}"' if title else ""
+def img_html(png: bytes, alt: str, width_px: int, height_px: int) -> str:
+    """Return a PNG as HTML, `alt` escaped; a narrow page makes it smaller."""
     return (
-        f'<img src="{data_uri(png)}" alt="{escape(alt)}"{titled} width="{width_px}" height="{height_px}" '
+        f'<img src="{data_uri(png)}" alt="{escape(alt)}" width="{width_px}" height="{height_px}" '
         f'style="display:inline;image-rendering:pixelated;vertical-align:middle;max-width:100%;height:auto">'
     )

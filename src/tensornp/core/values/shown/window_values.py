@@ -62,7 +62,6 @@ class Seen:
     texts: list[str]
     exact: list[str]
     shades: list[int]
-    scale: tuple[float, float]
 
 
 @outside_modes
@@ -102,10 +101,9 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
 def read_window(subject: Subject, window: Window) -> Seen:
     """Return the elements of `subject` in `window`; nothing else is read."""
     if not window.numel:
-        return Seen([], [], [], (0.0, 0.0))
+        return Seen([], [], [])
     array = elements_in(subject, window)
-    shades, scale = shades_of(array)
-    return Seen(_short_texts(array), list(map(str, array)), shades, scale)
+    return Seen(_short_texts(array), list(map(str, array)), shades_of(array))
 
 
 def _short_texts(array: Any) -> list[str]:
@@ -129,18 +127,17 @@ def elements_in(subject: Subject, window: Window) -> Any:
     return array_of_few(subject.plan, quietly(few.reshape, -1), None)
 
 
-def shades_of(values: Any) -> tuple[list[int], tuple[float, float]]:
-    """Return the place of each element on a scale symmetric about 0, and the two ends of that."""
+def shades_of(values: Any) -> list[int]:
+    """Return the place of each element on a scale symmetric about 0."""
     with np.errstate(all="ignore"):
         is_nan, is_inf = np.isnan(values), np.isinf(values)
         size = np.abs(values) if values.dtype.kind == "c" else values
         size = size.astype(np.result_type(size.dtype, np.float64))
         is_on_scale = ~(is_nan | is_inf | np.isinf(size))
         placed = size[is_on_scale]
-        low, high = (float(end(placed)) if placed.size else 0.0 for end in (np.min, np.max))
-        limit = max(abs(low), abs(high))
+        limit = float(np.max(np.abs(placed), initial=0))
         # In two steps, since the reciprocal of a tiny limit is no float.
         shades = np.where(is_on_scale & (limit > 0), np.rint(size / (limit or 1.0) * FULL), 0)
     conditions = [is_nan, is_inf & (np.real(values) == -np.inf), is_inf, np.isinf(size)]
     shades = np.select(conditions, [NAN, NEGATIVE_INF, POSITIVE_INF, FULL], shades)
-    return [int(shade) for shade in shades], (low, high)
+    return [int(shade) for shade in shades]

@@ -104,10 +104,6 @@ def load() -> Kernels | None:
     return kernels
 
 
-def is_to_compile(nbytes: int) -> bool:
-    return nbytes > MAX_NBYTES_PLAIN and not load.cache_info().currsize and _is_installed()
-
-
 @functools.cache
 def _is_installed() -> bool:
     try:

@@ -15,7 +15,7 @@ const NARROW_PX = 480;
 // The width of a number of ten characters, and of the gap beside the overview.
 const CELL_PX = 84;
 const GAP_PX = 16;
-const STATUS = `<span class="tensornp-where"></span><span class="tensornp-said"></span><span class="tensornp-legend"></span>
+const STATUS = `<span class="tensornp-where"></span><span class="tensornp-said"></span><span class="tensornp-scope"></span>
 <span class="tensornp-live-region" aria-live="polite"></span>`;
 
 export class Navigator {
@@ -27,7 +27,7 @@ export class Navigator {
   // `opened` is the answer that the values were opened with. `closed()` is told that it is to go, and `seen()` that the
   // first window is there; `takesFocus` says whether the grid gets the focus then. `row()` is what it was opened from, and
   // may be made again.
-  constructor(ask, { name, suggestion, goal }, { closed, seen, row, takesFocus = false }) {
+  constructor(ask, { name, suggestion, goal }, { closed, seen, row = () => undefined, takesFocus = false }) {
     this.ask = ask;
     this.row = row;
     this.came = seen ?? (() => this.root.scrollIntoView({ block: "nearest" }));
@@ -47,7 +47,7 @@ export class Navigator {
     });
     this.overview = new Overview({
       ask: () => this.draw(),
-      go: (row, column) => this.far(row, column, true),
+      go: (down, along) => this.far(down, along, true),
     });
     this.grid = new Grid(name);
     const told = ({ text }) => (this.outcome.textContent = text);
@@ -77,7 +77,7 @@ export class Navigator {
   statusLine() {
     const line = element("div", "line-of-cell");
     line.innerHTML = STATUS;
-    [this.where, this.said, this.legend, this.live] = line.children;
+    [this.where, this.said, this.scope, this.live] = line.children;
     return line;
   }
 
@@ -131,7 +131,7 @@ export class Navigator {
     const isFirst = !this.seen;
     const had = this.grid.node.contains(focused());
     // Whoever has gone elsewhere meanwhile keeps the focus.
-    const isFree = [from, this.row?.(), document.body].includes(focused()) || this.root.contains(focused());
+    const isFree = [from, this.row(), document.body].includes(focused()) || this.root.contains(focused());
     this.seen = seen;
     const before = this.where.textContent;
     this.paint(seen);
@@ -169,7 +169,7 @@ export class Navigator {
     }
     this.root.classList.remove("tensornp-failed");
     this.controls.paint(seen);
-    this.legend.textContent = seen.legend;
+    this.scope.textContent = seen.scope;
     this.outcome.textContent = "";
     this.say(seen.text);
     this.mark();

@@ -8,7 +8,7 @@ import { element, focused, tell } from "../page/elements.js";
 
 const BAR = `<div class="tensornp-modes" role="radiogroup" aria-label="How the array uses the tensor's memory"></div>
 <button type="button" class="tensornp-button tensornp-open" title="Look at the values, a window at a time">Values</button>
-<button type="button" class="tensornp-button tensornp-stats">Statistics</button>
+<button type="button" class="tensornp-button tensornp-stats" title="Read all values: mean, deviation, extremes, NaN, and a histogram">Statistics</button>
 <output class="tensornp-status" role="status"></output>
 <span class="tensornp-again" hidden><code class="tensornp-code"></code> </span>`;
 
@@ -32,7 +32,7 @@ class Toggle {
     this.copy = copyButton("the line that binds it again", "");
     this.again.append(this.copy);
     this.values.addEventListener("click", () => (this.navigator ? this.closeValues() : this.openValues()));
-    this.stats.addEventListener("click", () => ask({ type: model.get("progress") >= 0 ? "end" : "stats" }));
+    this.stats.addEventListener("click", () => this.readStats());
     this.face.addEventListener("click", ({ target }) => {
       const goal = target.closest("[data-seek]")?.dataset.seek;
       if (goal) this.openValues(goal);
@@ -40,13 +40,11 @@ class Toggle {
     this.listeners = {
       "change:html": () => this.paintFace(),
       "change:choices": () => this.paintModes(),
-      "change:progress": () => this.paintStats(),
-      "change:message": () => this.say({ text: model.get("message") }),
+      "change:has_more": () => this.paintStats(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
     this.paintModes();
     this.paintStats();
-    this.say({ text: model.get("message") });
   }
 
   // A later choice stands when the answer to an earlier one comes.
@@ -128,16 +126,16 @@ class Toggle {
     return label;
   }
 
-  // Offered if the card has no statistics: a thread of the kernel reads all values.
+  // Offered if the card has no statistics.
   paintStats() {
-    const share = this.model.get("progress");
-    const isRunning = share !== null && share >= 0;
-    if (share === null && focused() === this.stats) this.values.focus();
-    this.stats.hidden = share === null;
-    this.stats.textContent = isRunning ? `Cancel (${Math.round(100 * share)} %)` : "Statistics";
-    this.stats.title = isRunning
-      ? "End the scan, and show what it has read so far"
-      : "Read all values: mean, deviation, extremes, NaN, and a histogram";
+    const isOffered = this.model.get("has_more");
+    if (!isOffered && focused() === this.stats) this.values.focus();
+    this.stats.hidden = !isOffered;
+  }
+
+  async readStats() {
+    this.say({ text: "reading …" });
+    this.say(await this.ask({ type: "stats" }, true));
   }
 
   say({ text = "", type }) {

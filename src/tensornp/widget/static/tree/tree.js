@@ -1,5 +1,5 @@
 // A tree of rows that the kernel renders. The page puts them under their branch, folds them, and moves the focus: only a
-// branch that opens for the first time, a search, a sort or a filter asks the kernel.
+// branch that opens for the first time, a search or a sort asks the kernel.
 
 import { latest } from "../page/ask.js";
 import { copyButton } from "../page/copy.js";
@@ -12,14 +12,12 @@ const PAGE_ROWS = 10;
 const FACE = `<div class="tensornp-controls">
   <input class="tensornp-field tensornp-search" aria-label="Search the names" placeholder="words, *glob* or /regex/"
     title="Search the names (/): words that all fit, globs, numbers as in {0..5} or {3,4}, or a regular expression between slashes"
-    spellcheck="false" autocomplete="off"><span class="tensornp-problem"></span>
-  <span class="tensornp-group" role="group" aria-label="Show only"></span></div>
+    spellcheck="false" autocomplete="off"><span class="tensornp-problem"></span></div>
 <div class="tensornp-scroller tensornp-rows"><table class="tensornp-tree" role="treegrid">
   <thead><tr></tr></thead><tbody></tbody></table></div>
 <div class="tensornp-line-of-cell"><span class="tensornp-said"></span><span class="tensornp-said tensornp-status"></span>
-  <span class="tensornp-expression"><code class="tensornp-code"></code></span>
   <span class="tensornp-live-region" aria-live="polite"></span></div>`;
-const EVERY = { search: "", sort: "", descending: false, filters: {} };
+const EVERY = { search: "", sort: "", descending: false };
 
 export class Tree {
   asked = EVERY;
@@ -40,15 +38,12 @@ export class Tree {
     this.root.innerHTML = FACE;
     const find = (selector) => this.root.querySelector(selector);
     this.controls = find(".tensornp-controls");
-    [this.search, this.problem, this.filters] = this.controls.children;
+    [this.search, this.problem] = this.controls.children;
     this.grid = find("table");
     this.grid.setAttribute("aria-label", label);
     this.headRow = find("thead tr");
     this.body = find("tbody");
     [this.said, this.status] = this.root.querySelectorAll(".tensornp-line-of-cell > .tensornp-said");
-    this.code = find("code");
-    this.copy = copyButton("the expression of what is listed", "");
-    this.code.after(this.copy);
     this.live = find("[aria-live]");
     this.stops = new Stops(() => this.sorters(), ["ArrowLeft", "ArrowRight"]);
     this.panel = new Panel(ask, {
@@ -70,10 +65,6 @@ export class Tree {
 
   hear() {
     this.search.addEventListener("input", () => this.look({ search: this.search.value }));
-    this.filters.addEventListener("change", ({ target: { name, value } }) => {
-      const filters = { ...this.asked.filters, [name]: value };
-      this.look({ filters: Object.fromEntries(Object.entries(filters).filter(([, one]) => one)) });
-    });
     this.headRow.addEventListener("click", ({ target }) => this.sortBy(target.closest("button")));
     this.headRow.addEventListener("focusin", ({ target }) => this.stops.at(target));
     this.body.addEventListener("click", ({ target }) => this.press(target));
@@ -88,7 +79,7 @@ export class Tree {
 
   look(changed) {
     this.asked = { ...this.asked, ...changed };
-    if (!this.asked.search) this.search.value = "";
+    if (this.search.value !== this.asked.search) this.search.value = this.asked.search;
     this.wish();
   }
 
@@ -131,8 +122,6 @@ export class Tree {
     this.facts = content;
     this.isList = content.isList;
     this.grid.classList.toggle("tensornp-list", this.isList);
-    place(this.filters, content.filters);
-    for (const select of this.filters.children) select.value = this.asked.filters[select.name] ?? "";
     this.paintHead(content);
     this.paintRows(content);
     this.paint();
@@ -156,10 +145,7 @@ export class Tree {
   }
 
   paint() {
-    const { text, code } = this.facts;
-    this.said.textContent = text;
-    this.code.textContent = this.copy.dataset.copy = code;
-    this.copy.hidden = this.code.hidden = !code;
+    this.said.textContent = this.facts.text;
   }
 
   paintHead({ head, width }) {

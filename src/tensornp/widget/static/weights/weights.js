@@ -17,7 +17,7 @@ class Weights extends Tree {
     this.findings = element("div", "found");
     this.findings.addEventListener("click", ({ target }) => {
       const { list, number, goal } = target.dataset;
-      if (list) this.look({ search: "", sort: "", filters: { findings: list } });
+      if (list) this.look({ search: list, sort: "" });
       else if (number) this.open(Number(number), undefined, goal || undefined);
     });
     // Rows do not move under a mouse that waits for the findings.
@@ -46,10 +46,9 @@ class Weights extends Tree {
 
   paintScan() {
     const share = this.model.get("progress");
-    const isPart = this.asked.search || Object.keys(this.asked.filters).length;
     const scanned = this.model.get("scanned");
     const begin = `Read all that is listed, and tell what stands out (${this.facts?.cost})`;
-    this.scan.textContent = share >= 0 ? "Stop" : isPart ? "Read these" : scanned ? "Read again" : "Read values";
+    this.scan.textContent = share >= 0 ? "Stop" : this.asked.search ? "Read these" : scanned ? "Read again" : "Read values";
     this.scan.title = share >= 0 ? "Stop, and show what was read so far" : begin;
     this.meter.hidden = share < 0;
     if (share >= 0) this.meter.value = share;
