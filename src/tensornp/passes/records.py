@@ -27,7 +27,7 @@ THE_CELL = "the cell"
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line at the end of the block; `cell` is ``In[3]``, `THE_CELL` for the followed one, or empty for a file."""
+    """A line of a program; `cell` is ``In[3]``, `THE_CELL` for the followed one, or empty for a file."""
 
     file: str
     line: int

@@ -19,8 +19,6 @@ from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, CopyRequiredError, NotATensorError, UnsupportedArrayError
 
 _MAX_REASON = 120
-_BITS = {1: "u1", 2: "i2", 4: "i4", 8: "i8", 16: "c16"}
-"""Dtypes of the bits of elements, by the bytes of an element, that NumPy and torch have."""
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
 
 
@@ -163,10 +161,13 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
 
 
 def tensor_over(elements: np.ndarray[Any, Any], name: str) -> torch.Tensor:
-    """Return a tensor of dtype `name` over elements or their bits, to read it; a copy if torch has no such strides."""
+    """Return a tensor of dtype `name` over elements or their bits; a copy if torch has no such strides."""
     if not elements.dtype.isnative or any(step < 0 or step % elements.itemsize for step in elements.strides):
         elements = np.array(elements, elements.dtype.newbyteorder("="), order="C")
-    return quietly(torch.from_numpy, elements.view(_BITS[elements.itemsize])).view(getattr(torch, name))
+    facts = dtypes.KNOWN[name]
+    # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
+    tensor = quietly(torch.from_numpy, elements.view(np.dtype(facts.bits or facts.numpy)))
+    return tensor if facts.numpy else tensor.view(getattr(torch, name))
 
 
 def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:

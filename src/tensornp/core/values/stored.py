@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from tensornp.core.convert.to_tensor import facts_of, tensor_over
+from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.tensor.dtypes import KNOWN, name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -65,6 +66,7 @@ class StoredValues:
         return made
 
 
+@modes.outside_modes
 def values_of_array(array: Array) -> torch.Tensor:
     """Return a tensor over an array, to read it; raise UnsupportedArrayError if torch has no such dtype."""
     if issubclass(type(array), np.ma.MaskedArray):

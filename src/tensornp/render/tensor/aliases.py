@@ -46,7 +46,7 @@ def folded_lines(around: Surroundings) -> list[str]:
 
 
 def _news(around: Surroundings) -> list[Alias]:
-    """Return the other tensors in the memory, and the other modules of a tied weight; no results of IPython."""
+    """Return other tensors in the memory and other modules of a tied weight, no results of IPython."""
     same = [alias for alias in around.aliases if alias.relation == "same object"]
     tied = [alias for alias in same if alias.kind == "parameter" and alias.name.rpartition(".")[0]]
     tied = [alias for alias in tied if alias.name.rpartition(".")[2].isidentifier()]
