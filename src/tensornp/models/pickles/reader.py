@@ -10,6 +10,7 @@ import io
 import pickle
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -129,8 +130,8 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.metastack: list[Any] = []
         self.stack: list[Any] = []
         self.append = self.stack.append
-        read, dispatch = self.read, self.dispatch
-        while (code := read(1)) != pickle.STOP:
+        dispatch = self.dispatch
+        for code in iter(partial(self.read, 1), pickle.STOP):
             dispatch[code[0]](self)
         (root,) = self.stack
         return root
