@@ -59,8 +59,8 @@ def count(monkeypatch) -> Counter[str]:
     read_into = OpenFile.read_into
 
     def counting(self, target, offset):
-        read_into(self, target, offset)
         found[Path(self._source.path).name] += target.nbytes
+        read_into(self, target, offset)
 
     monkeypatch.setattr(OpenFile, "read_into", counting)
     return found

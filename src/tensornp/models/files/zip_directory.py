@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,17 +16,6 @@ from tensornp.models.files.source_file import Extent, ListedFile, Reader, overla
 
 ZIP_MAGIC = b"PK\x03\x04"
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
-_DAMAGED = (
-    zipfile.BadZipFile,
-    NotImplementedError,
-    ValueError,
-    OSError,
-    EOFError,
-    RuntimeError,
-    zlib.error,
-    struct.error,
-)
-"""Errors of `zipfile` for a damaged file."""
 
 
 class Record(NamedTuple):
@@ -80,9 +68,10 @@ def zip_errors(said: str) -> Iterator[None]:
     """Convert errors of `zipfile` for damaged files to one sentence."""
     try:
         yield
-    except TensornpError:
+    except (TensornpError, MemoryError):
         raise
-    except _DAMAGED as error:
+    except Exception as error:
+        # For damaged bytes, `zipfile` raises errors of eight classes.
         if isinstance(error.__context__, TensornpError):
             # The error of a changed file is an OSError as well.
             raise error.__context__ from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.models.names.quoted import shown_name
@@ -18,14 +17,12 @@ class Beside(dict[str, Any]):
 
 
 class Contents(NamedTuple):
-    """Weights, metadata, problems, optimizers with their states, and classes of modules in memory by name."""
+    """Weights, metadata, problems, and optimizers with their states."""
 
     entries: list[WeightEntry]
     metadata: Mapping[str, Any]
     problems: list[str]
     optimizers: Sequence[SavedOptimizer] = ()
-    is_of_module: bool = False
-    classes: Mapping[str, str] = MappingProxyType({})
 
 
 def problem_of_part(name: str, problem: str) -> str:

@@ -10,6 +10,7 @@ import io
 import pickle
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,12 +47,12 @@ class Function(NamedTuple):
 
 
 class Opaque:
-    """Stand-in for an object that was not made; `is_new` if it is an instance of a class."""
+    """Stand-in for an object that was not made."""
 
-    __slots__ = ("appended", "args", "is_new", "items", "state", "what")
+    __slots__ = ("appended", "args", "items", "state", "what")
 
-    def __init__(self, what: Import | None, args: tuple[Any, ...] = (), *, is_new: bool = False) -> None:
-        self.what, self.args, self.is_new = what, args, is_new
+    def __init__(self, what: Import | None, args: tuple[Any, ...] = ()) -> None:
+        self.what, self.args = what, args
         self.state: Any = None
         # A container takes memory, and most of a million objects have neither.
         self.items: Any = _NO_ITEMS
@@ -129,8 +130,8 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.metastack: list[Any] = []
         self.stack: list[Any] = []
         self.append = self.stack.append
-        read, dispatch = self.read, self.dispatch
-        while (code := read(1)) != pickle.STOP:
+        dispatch = self.dispatch
+        for code in iter(partial(self.read, 1), pickle.STOP):
             dispatch[code[0]](self)
         (root,) = self.stack
         return root
@@ -149,7 +150,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.persistent.append(self._persistent(pid))
         return self.persistent[-1]
 
-    def call(self, func: Any, args: Any, *, is_new: bool = False) -> Any:
+    def call(self, func: Any, args: Any) -> Any:
         """Return the value of a known call, or an `Opaque`."""
         if type(func) not in (Function, Opaque) or type(args) is not tuple:
             raise pickle.UnpicklingError
@@ -161,19 +162,15 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
                 return func.make(*args)
             except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError):
                 pass
-        return Opaque(func.what, args, is_new=is_new)
+        return Opaque(func.what, args)
 
     def load_reduce(self) -> None:
         args = self.stack.pop()
         self.append(self.call(self.stack.pop(), args))
 
-    def load_newobj(self) -> None:
-        args = self.stack.pop()
-        self.append(self.call(self.stack.pop(), args, is_new=True))
-
     def load_newobj_ex(self) -> None:
         keywords, args = self.stack.pop(), self.stack.pop()
-        made = self.call(self.stack.pop(), args, is_new=True)
+        made = self.call(self.stack.pop(), args)
         if type(made) is Opaque and type(keywords) is dict:
             made.items = keywords
         self.append(made)
@@ -229,10 +226,9 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.read(8)
 
 
-_CHANGED = (
-    "REDUCE NEWOBJ NEWOBJ_EX INST OBJ BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME"
-).split()
+_CHANGED = ("REDUCE NEWOBJ_EX INST OBJ BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME").split()
 _Reader.dispatch |= {getattr(pickle, name)[0]: getattr(_Reader, f"load_{name.lower()}") for name in _CHANGED}
+_Reader.dispatch[pickle.NEWOBJ[0]] = _Reader.load_reduce
 
 
 def mapping_of(given: Any = ()) -> dict[Any, Any]:
