@@ -1,4 +1,4 @@
-"""Convert arrays of any library to tensors, those of NumPy bit for bit, and tensors to arrays of JAX and CuPy."""
+"""Convert arrays of any library to tensors, and tensors to arrays of JAX and CuPy."""
 
 from __future__ import annotations
 
@@ -176,7 +176,10 @@ def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.dev
 
 
 def tensor_over(elements: np.ndarray[Any, Any], name: str) -> torch.Tensor:
-    """Return a tensor of dtype `name` over elements or their bits, to read it; a copy if torch has no such strides."""
+    """Return a tensor of dtype `name` over elements or their bits, to read it.
+
+    It is a copy if torch has no such strides or order of bytes.
+    """
     if not elements.dtype.isnative or any(step < 0 or step % elements.itemsize for step in elements.strides):
         elements = np.array(elements, elements.dtype.newbyteorder("="), order="C")
     return quietly(torch.from_numpy, elements.view(_BITS[elements.itemsize])).view(getattr(torch, name))

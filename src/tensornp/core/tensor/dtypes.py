@@ -122,7 +122,7 @@ def has_extension(name: str) -> bool:
 
 @functools.cache
 def is_exact_cast(source: str, target: str) -> bool:
-    """Return whether `target` has every value of `source`: those that are hardest to keep come back from it."""
+    """Return whether `target` has every value of `source`, by those that are hardest to keep."""
     import ml_dtypes
 
     (a_complex, a_dtype), (b_complex, b_dtype) = _real_part(source), _real_part(target)
