@@ -1,9 +1,9 @@
 from . import errors as errors
-from .core.convert.other_libraries import to_cupy as to_cupy
-from .core.convert.other_libraries import to_jax as to_jax
 from .core.convert.plan import ConversionPlan as ConversionPlan
 from .core.convert.to_numpy import plan as plan
 from .core.convert.to_numpy import to_numpy as to_numpy
+from .core.convert.to_tensor import to_cupy as to_cupy
+from .core.convert.to_tensor import to_jax as to_jax
 from .core.convert.to_tensor import to_tensor as to_tensor
 from .core.memory.aliases import Alias as Alias
 from .core.memory.aliases import aliases as aliases

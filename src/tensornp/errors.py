@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from types import FrameType, TracebackType
+from types import TracebackType
 
 _OURS = os.path.dirname(__file__) + os.sep
 
@@ -31,16 +31,21 @@ class TensornpError(Exception):
     def _render_traceback_(self) -> list[str]:
         """Return the traceback for IPython: the user's own lines; all lines under ``%xmode Verbose``."""
         shell = sys.modules["IPython"].get_ipython()
-        traceback = self.__traceback__ if shell.InteractiveTB.mode == "Verbose" else _before_ours(self.__traceback__)
+        last = _last_before_ours(self.__traceback__) if shell.InteractiveTB.mode != "Verbose" else None
+        ours = last and last.tb_next
         chain = self.__cause__, self.__suppress_context__
         try:
-            if traceback is not self.__traceback__:
+            if last is not None:
                 # The message repeats the cause.
-                self.__cause__ = None
-            made: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, traceback, tb_offset=1)
+                last.tb_next = self.__cause__ = None
+            made: list[str] = shell.InteractiveTB.structured_traceback(
+                type(self), self, self.__traceback__, tb_offset=1
+            )
             return made
         finally:
             self.__cause__, self.__suppress_context__ = chain
+            if last is not None:
+                last.tb_next = ours
 
 
 class NotATensorError(TensornpError, TypeError):
@@ -117,17 +122,10 @@ class NotReadError(NoDataError):
     """Values exist, but reading them now would cost too much or have side effects."""
 
 
-def _before_ours(traceback: TracebackType | None) -> TracebackType | None:
-    """Return the lines before the call of tensornp; all of them if that was the first."""
-    rows: list[tuple[FrameType, int, int]] = []
-    at = traceback
-    while at is not None and not at.tb_frame.f_code.co_filename.startswith(_OURS):
-        rows.append((at.tb_frame, at.tb_lasti, at.tb_lineno))
-        at = at.tb_next
-    # IPython drops the first line, its own.
-    if len(rows) < 2 or at is None:
-        return traceback
-    made = None
-    for row in reversed(rows):
-        made = TracebackType(made, *row)
-    return made
+def _last_before_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the line that calls tensornp; None without one, or if IPython's own is the only other."""
+    lines: list[TracebackType] = []
+    while traceback is not None and not traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+        lines.append(traceback)
+        traceback = traceback.tb_next
+    return lines[-1] if traceback is not None and len(lines) > 1 else None

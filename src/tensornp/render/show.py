@@ -19,6 +19,8 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.summary.surroundings import Look
 from tensornp.core.summary.view import Unshown, is_long, summary_of
 from tensornp.core.tensor.containers import is_container
+from tensornp.core.tensor.info import inspect
+from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.render.layout.document import Document, page_of, preformatted
@@ -46,22 +48,22 @@ def shown_of(
     `expression` reaches a module or a container, and `names` may have the model of an optimizer.
     """
     name = type(obj).__name__
-    if renderer_of(obj) is None:
+
+    def made() -> Any:
+        if renderer_of(obj) is not None:
+            path = _SUMMARIES.get(name)
+            return obj if path is None else _named(path)(obj, options)
         if not (is_module(obj) or holds_states(obj) or is_long(obj)):
             return summary_of(obj, options, look)
         from tensornp.models.module_view import module_view
 
-        return first_that_works(
-            f"the weights of a {name}",
-            lambda: module_view(obj, options, expression, names),
-            lambda reason: summary_of(obj, options, look) or Unshown(name, reason),
-        )
-    path = _SUMMARIES.get(name)
-    if path is None:
-        return obj
-    return first_that_works(
-        f"the card of a {name}", lambda: _named(path)(obj, options), lambda reason: Unshown(name, reason)
-    )
+        return module_view(obj, options, expression, names)
+
+    def metadata(reason: str) -> Any:
+        is_one = is_tensor_like(obj)
+        return TensorSummary(name, options.mode, inspect(obj), None, reason, None) if is_one else Unshown(name, reason)
+
+    return first_that_works(f"the card of a {name}", made, metadata, lambda reason: Unshown(name, reason))
 
 
 def summary_text(summary: Any, max_height: int = 0) -> str:

@@ -43,7 +43,7 @@ def release(session: Any) -> str:
         survey = _survey(session, MAX_RELEASE_SECONDS)
         if not survey.has_all_names:
             return f"nothing was released: {survey.stopped}; %reset -f out drops all results"
-        groups = survey.unnamed()
+        groups = [one for one in survey.groups if one.nbytes and all(f.holding != "name" for f in one.found)]
         entries = {history_entry(f.path) for group in groups for f in group.found if f.holding == "history"}
         numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
         is_in_traceback = any(f.holding == "traceback" for group in groups for f in group.found)

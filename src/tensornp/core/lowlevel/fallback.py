@@ -19,13 +19,15 @@ _Made = TypeVar("_Made")
 
 def first_that_works(what: str, way: Callable[[], _Made], *simpler: Callable[[str], _Made]) -> _Made:
     """Return the first result of some functions that do not raise; log each failure once."""
-    reason = ""
-    for one in (lambda _: way(), *simpler[:-1]):
+    try:
+        return way()
+    except Exception as error:
+        reason = told(what, error)
+    for one in simpler[:-1]:
         try:
             return one(reason)
         except Exception as error:
-            said = told(what, error)
-            reason = reason or said
+            told(what, error)
     return simpler[-1](reason)
 
 

@@ -77,9 +77,6 @@ class Survey:
         name = first_step(found.path)[1]
         return expression_of(first_step(found.path)), type(self._names.get(name)).__name__
 
-    def unnamed(self) -> list[Group]:
-        return [group for group in self.groups if group.nbytes and all(f.holding != "name" for f in group.found)]
-
 
 def history_entry(path: Path) -> str:
     """Return the entry of IPython's history through which `path` goes: "Out[3]"."""

@@ -78,10 +78,6 @@ class TensorInfo:
     shard: ShardFacts | None = None
 
     @property
-    def _is_quantized(self) -> bool:
-        return bool(self.kind.values_dtype)
-
-    @property
     def _is_pending(self) -> bool:
         is_awaited = self.kind is kinds.PENDING and self.detail == kinds.WRITING
         return is_awaited or (self.inner is not None and self.inner._is_pending)

@@ -147,7 +147,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
         axis=at,
         nested_shapes=shapes,
         order=order_of(info.shape, strides) if strides is not None else None,
-        is_dequantized=info._is_quantized or kind.has_other_meaning,
+        is_dequantized=bool(kind.values_dtype) or kind.has_other_meaning,
     )
 
 

@@ -68,7 +68,7 @@ class StoredValues:
 
 @modes.outside_modes
 def values_of_array(array: Array) -> torch.Tensor:
-    """Return a tensor over an array, to read it; raise UnsupportedArrayError if torch has no such dtype."""
+    """Return a tensor over an array, to read it; raise UnsupportedArrayError for other dtypes."""
     if issubclass(type(array), np.ma.MaskedArray):
         raise BadRequestError(MASKED_ARRAY)
     plain = np.ndarray.view(array, np.ndarray)

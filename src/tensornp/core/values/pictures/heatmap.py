@@ -48,7 +48,7 @@ def heatmap_of(
     max_height: int = MAX_HEIGHT,
     max_width: int = MAX_WIDTH,
 ) -> Heatmap | None:
-    """Return the heat map of a plane; `read` returns elements in rows and columns, or None to stop."""
+    """Return the heat map of a plane; `read` returns some of its rows and columns, or None to stop."""
     height, width = cell = max(1, -(-shape[0] // max_height)), max(1, -(-shape[1] // max_width))
     low, high = np.empty((2, *_size(shape, cell)))
     # Blocks consist of whole cells.

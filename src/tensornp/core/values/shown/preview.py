@@ -95,6 +95,8 @@ _SEPARATOR = "\x1f"
 """Between values that are taken outside_modes again: a formatter of the user's may write commas."""
 _NO_LINE_BREAK = 10**9
 _MAX_PARTS = 40
+_EDGEITEMS = 3
+"""Those of NumPy, if the print options ask for too many."""
 _AFTER_GATHERING = (Step.TO_HOST, Step.WIDEN, Step.VIEW_BITS, Step.CAST)
 """The steps that are left to do once the elements are gathered."""
 
@@ -145,9 +147,7 @@ def _preview(
         return Preview(_repr(np.ma.MaskedArray(empty, empty.astype(bool)) if info.kind.is_masked else empty, own))
     options = np.get_printoptions()
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
-    edgeitems = asked
-    while edgeitems != 1 and _count_read(shape, edgeitems) > max_elements:
-        edgeitems = max(min(edgeitems or max_elements, max_elements) // 2, 1)
+    edgeitems = next((n for n in (asked, _EDGEITEMS) if _count_read(shape, n) <= max_elements), 1)
     # In many dimensions, the one that stands for each ellipsis counts.
     if _count_read(shape, edgeitems, 1) > 10 * max_elements:
         raise NotReadError(

@@ -101,18 +101,6 @@ def scan(
 ) -> TensorStats:
     """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task."""
     source = source_of(obj, axis, info=info, caller=caller)
-    return scan_source(source, histogram=histogram, progress=progress, num_threads=num_threads, in_depth=in_depth)
-
-
-def scan_source(
-    source: Source,
-    *,
-    histogram: HistogramChoice = "auto",
-    progress: Progress | None = None,
-    num_threads: int | None = None,
-    in_depth: bool = False,
-) -> TensorStats:
-    """Return the statistics of a source, by its axis if it has one, as `scan`; call it outside all modes."""
     if source.axis is not None:
         return stats_by_axis(source)
     tasks, done, found = Tasks(source, histogram, in_depth=in_depth), 0, list[Tally]()
