@@ -90,7 +90,7 @@ def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Com
 
 def test_a_row_opens_the_navigator_under_it(compared: Compared) -> None:
     """The columns stay where they are; Escape returns to the row."""
-    columns = "[...document.querySelectorAll('.tensornp-names > thead th')].map((th) => th.getBoundingClientRect().x)"
+    columns = "[...document.querySelectorAll('.tensornp > table > thead th')].map((th) => th.getBoundingClientRect().x)"
     before = compared.page.evaluate(columns)
     compared.opener("layers.").click()
     compared.settle()
