@@ -6,32 +6,24 @@ import re
 
 import pytest
 
-from tensornp.widget.es_modules import joined
-from tensornp.widget.part import STATIC
+from tensornp.widget import part
+from tensornp.widget.part import STATIC, module
 
 ENTRIES = ("calls", "comparison", "table", "toggle", "weights")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """Return what writes modules, and gives the first."""
-
-    def write(**modules):
-        for name, text in modules.items():
-            (tmp_path / f"{name}.js").write_text(text, encoding="utf-8")
-        return tmp_path / f"{next(iter(modules))}.js"
-
-    return write
-
-
-def test_what_is_imported_comes_first_and_once(folder):
+def test_what_is_imported_comes_first_and_once(tmp_path, monkeypatch):
     """In the order in which it is needed, whoever imports it."""
-    entry = folder(
+    modules = dict(
         a='import { b } from "./b.js";\nimport {\n  c,\n} from "./c.js";\nexport default () => b(c);\n',
         b='import { c } from "./c.js";\nexport function b(x) {\n  return x + c;\n}\n',
         c="export const c = 1;\nconst own = 2;\n",
     )
-    assert joined(entry) == (
+    (tmp_path / "a").mkdir()
+    for name, text in modules.items():
+        (tmp_path / "a" / f"{name}.js").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(part, "STATIC", tmp_path)
+    assert module("a") == (
         "const c = 1;\nconst own = 2;\nfunction b(x) {\n  return x + c;\n}\nexport default () => b(c);\n"
     )
 
@@ -39,7 +31,7 @@ def test_what_is_imported_comes_first_and_once(folder):
 @pytest.mark.parametrize("name", ENTRIES)
 def test_ours_are_joined(name):
     """Each is one module with one default export, in which nothing is imported any more."""
-    text = joined(STATIC / name / f"{name}.js")
+    text = module(name)
     assert len(re.findall("^export default ", text, re.MULTILINE)) == 1
     assert not re.search("^import ", text, re.MULTILINE)
     assert "function docking(" in text
@@ -47,7 +39,7 @@ def test_ours_are_joined(name):
 
 def test_every_file_is_used():
     """What no widget shows is not kept."""
-    used = "".join(joined(STATIC / name / f"{name}.js") for name in ENTRIES)
+    used = "".join(module(name) for name in ENTRIES)
     for path in STATIC.rglob("*.js"):
         first = path.read_text(encoding="utf-8").splitlines()[0]
         assert first in used, path

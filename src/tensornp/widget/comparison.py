@@ -65,7 +65,6 @@ class ComparisonTable(LiveTable):
             handlers={"values": self._open},
             values=Values(),
             printed=live.printed,
-            noun=live.noun,
             num_left_out=len(found) - len(live.names),
             **traits,
         )

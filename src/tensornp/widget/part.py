@@ -6,6 +6,7 @@ user comes as plain text; what comes as ``html`` is escaped here, and the page p
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
@@ -20,17 +21,34 @@ from IPython import get_ipython
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.errors import NameTakenError, TensornpError
-from tensornp.widget.es_modules import joined
 from tensornp.widget.page import Answer, Handler, Request, runs_without_page
 from tensornp.widget.values import Values
 
 STATIC = Path(__file__).parent / "static"
 """ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]*\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function |class |const )", re.MULTILINE)
 
 
 def module(name: str) -> str:
-    """Return the source of a widget's ES module, with those that it imports."""
-    return joined(STATIC / name / f"{name}.js")
+    """Return the source of a widget's ES module after those that it imports, each once.
+
+    anywidget hands a module to the page as a blob, and no relative address leads from there to another file. So
+    `import` and `export` are taken out. eslint checks the names.
+    """
+    texts: dict[Path, str] = {}
+    _collect((STATIC / name / f"{name}.js").resolve(), texts)
+    return "".join(texts.values())
+
+
+def _collect(path: Path, texts: dict[Path, str]) -> None:
+    """Add the text of a module after those of its imports."""
+    if path in texts:
+        return
+    source = path.read_text(encoding="utf-8")
+    for relative in _IMPORT.findall(source):
+        _collect((path.parent / relative).resolve(), texts)
+    texts[path] = _EXPORT.sub("", _IMPORT.sub("", source))
 
 
 def stylesheet(*names: str) -> str:

@@ -21,9 +21,7 @@ class LiveTable(LivePart):
 
     table_html = traitlets.Unicode(help="the same table, where outputs are isolated from each other").tag(sync=True)
     rows = traitlets.Unicode(help="all rows as HTML, with a `data-n` in the cells of numbers").tag(sync=True)
-    num_rows = traitlets.Int().tag(sync=True)
     num_left_out = traitlets.Int(help="rows that are not among these").tag(sync=True)
-    noun = traitlets.Unicode("name", help="what each row is of").tag(sync=True)
 
     def __init__(
         self,
@@ -34,7 +32,7 @@ class LiveTable(LivePart):
         **traits: Any,
     ) -> None:
         self._names = list(names)
-        super().__init__({"search": self._search, **handlers}, rows=rows, num_rows=len(names), **traits)
+        super().__init__({"search": self._search, **handlers}, rows=rows, **traits)
 
     def _found(self, text: str) -> list[int]:
         """Return the numbers of the rows that are searched for."""

@@ -49,15 +49,14 @@ def test_alarms_come_before_what_may_be_on_purpose():
 
 
 def test_what_is_sound_needs_no_table():
-    """A line says what was looked at, and the figures of all of it; of nothing at all there is none."""
+    """A line says what was looked at; of nothing at all there is none."""
     made = {"a": noise(0), "b": torch.tensor([0.0, -7.5, 0.25], dtype=torch.float64)}
     table = tnp.weights(made).scan()
     heading, line = lines_of(table)
     assert heading == "2 weights · 0 findings"
     num, nbytes = 3 + made["a"].numel(), 24 + 4 * made["a"].numel()
-    time, high = (r"(less than 0\.1|[\d,]+\.\d) s", re.escape(f"{made['a'].max().item():.6g}"[:4]))
-    size = re.escape(format_nbytes(nbytes))
-    says = rf"nothing stands out of {num} elements, {size}, read in {time}, from [-−]7\.5 to {high}\d*, 1 zero"
+    time, size = r"(less than 0\.1|[\d,]+\.\d) s", re.escape(format_nbytes(nbytes))
+    says = rf"nothing stands out of {num} elements, {size}, read in {time}"
     assert re.fullmatch(says, line), line
     assert line in unescape(scan_document(table).html())
     heading, *lines = lines_of(tnp.weights({**made, "ones": torch.ones(5)}).scan())

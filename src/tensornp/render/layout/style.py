@@ -63,19 +63,6 @@ PRINTED = (
 )
 """Paper does not scroll or unfold: an array goes on. Where a sanitizer drops it, nothing else is lost."""
 
-_LAB_ROW = "--jp-rendermime-table-row"
-_NAME = ".tensornp-names>*>tr>:first-child"
-_NAME_IN = ".tensornp-names>tbody>tr:{}>:first-child{{background-image:linear-gradient(var({},transparent) 0 0)}}"
-NAMES = (
-    f"<style>{_NAME}:not([colspan]){{position:sticky;left:0;z-index:1;"
-    "background-color:var(--jp-layout-color0,var(--vscode-editor-background,Canvas))}"
-    + _NAME_IN.format("nth-child(even)", f"{_LAB_ROW}-background")
-    + _NAME_IN.format("hover", f"{_LAB_ROW}-hover-background")
-    + "@media print{.tensornp-names>*>tr>*{min-width:0!important;white-space:normal!important;overflow-wrap:anywhere}}"
-    "</style>"
-)
-"""Names stay in view while the other columns are scrolled; without it, long names still break."""
-
 
 def array_style(max_height: int = 0) -> str:
     """Return the style of an array with that many visible lines; 0 shows all."""

@@ -14,7 +14,6 @@ from tensornp.render.layout.style import (
     CODE,
     GROUP,
     NAME_CELL,
-    NAMES,
     PRINTED,
     QUIET_ROW,
     RIGHT_CELL,
@@ -88,7 +87,7 @@ WRAPPED = (
 )  # fmt: skip
 """Columns of words or numbers, which a page may break into lines."""
 NAMED = ("name", "call", "differs")
-"""First columns of names, which break after their parts and stay in view while the others are scrolled."""
+"""First columns of names, which break after their parts."""
 _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_])")
 """Places where a name may break. The page gets a tag there, so that a copied name has no other characters."""
 _INDENT, _INDENT_PX = "  ", 16
@@ -181,9 +180,7 @@ def table_html(table: Table) -> str:
         f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)
     )
     body = "".join(_row_html(row, kinds, has_names=_has_names(table)) for row in table.rows)
-    names, style = (' class="tensornp-names"', NAMES) if _has_names(table) else ("", "")
-    inside = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<table{names} style="{TABLE}">{inside}</table>{PRINTED}{style}'
+    return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
 
 
 def rows_html(table: Table, like: Table, numbers: Sequence[Mapping[str, float]]) -> str:

@@ -37,14 +37,12 @@ _FIGURES: dict[str, Callable[[float], str]] = {
 class LiveRows(NamedTuple):
     """All weights in one row each, for a page that searches, sorts and opens them.
 
-    `printed` has the weight that each printed row opens: one with an alarm, or the largest change. `noun` says what a
-    row is of.
+    `printed` has the weight that each printed row opens: one with an alarm, or the largest change.
     """
 
     html: str
     names: list[str]
     printed: list[int]
-    noun: str
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
@@ -65,7 +63,7 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     printed, every = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
     opened = [max((one.name for one in row.entries), key=lambda name: _rank(found, name)) for row in rows]
     html = rows_html(every, printed, [_figures_of(found, (name,)) for name in names])
-    return LiveRows(html, names, [place.get(name, 0) for name in opened], _noun_of(found))
+    return LiveRows(html, names, [place.get(name, 0) for name in opened])
 
 
 def printed_rows(found: WeightsComparison) -> list[Row]:

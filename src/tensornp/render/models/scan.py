@@ -66,20 +66,12 @@ def _names(names: list[str]) -> str:
 
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
-    """Return the sentence of a scan without findings, with its figures."""
+    """Return the sentence of a scan without findings."""
     read = found.distinct()
-    every = [stats for _, stats in read]
-    lows = [stats.min for stats in every if stats.min is not None]
-    highs = [stats.max for stats in every if stats.max is not None]
     time = f"{found.seconds:,.1f} s" if found.seconds >= _SHORTEST_S else "less than 0.1 s"
-    elements = counted(sum(stats.count for stats in every), "element")
-    said = [
-        f"nothing {'else ' if has_plain else ''}stands out of {elements}",
-        format_nbytes(sum(entry.nbytes for entry, _ in read)), f"read in {time}",
-        f"from {number_text(min(lows))} to {number_text(max(highs))}" if lows else "",
-        counted(sum(stats.zeros for stats in every), "zero"),
-    ]  # fmt: skip
-    return ", ".join(filter(None, said))
+    elements = counted(sum(stats.count for _, stats in read), "element")
+    size = format_nbytes(sum(entry.nbytes for entry, _ in read))
+    return f"nothing {'else ' if has_plain else ''}stands out of {elements}, {size}, read in {time}"
 
 
 def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[str, str]) -> Iterator[str]:

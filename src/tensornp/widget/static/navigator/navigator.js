@@ -83,7 +83,6 @@ export class Navigator {
 
   expressions() {
     const line = element("div", "expressions");
-    this.expression = element("code", "code");
     this.copies = {
       element: copyButton("the expression of this element", "", "element"),
       numpy: copyButton("the NumPy expression of what is shown", "", "NumPy"),
@@ -91,7 +90,7 @@ export class Navigator {
     };
     this.outcome = element("span", "outcome");
     this.outcome.setAttribute("role", "status");
-    line.append(this.expression, ...Object.values(this.copies), this.binding.node, this.outcome);
+    line.append(...Object.values(this.copies), this.binding.node, this.outcome);
     return line;
   }
 
@@ -193,8 +192,6 @@ export class Navigator {
     this.tell(this.current);
     const { whole, numpy, torch } = this.seen;
     const at = this.current.length ? `[${this.current.join(", ")}]` : "";
-    this.expression.textContent = numpy;
-    this.expression.hidden = !numpy;
     for (const [name, code] of Object.entries({ numpy, torch, element: whole && `${whole}${at}` })) {
       this.copies[name].dataset.copy = code;
       this.copies[name].hidden = !code;

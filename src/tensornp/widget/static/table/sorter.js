@@ -119,11 +119,9 @@ export class Sorter {
       rest.textContent = `… ${numbered(all.length - shown.length)} more; search for them`;
     }
     if (this.leftOut) this.leftOut.hidden = !isPrinted;
-    const [numRows, noun, left] = ["num_rows", "noun", "num_left_out"].map((trait) => this.model.get(trait));
-    const every = `${numbered(numRows)} ${noun}${numRows === 1 ? "" : "s"}`;
-    const part = isPrinted ? `${numbered(all.length)} lines of ${every}` : `${numbered(all.length)} of ${every}`;
+    const left = this.model.get("num_left_out");
     const unsearched = left ? `; ${numbered(left)} more were not searched` : "";
-    this.say({ text: (all.length === numRows ? every : part) + unsearched });
+    this.say({ text: isPrinted ? "" : `${numbered(all.length)} of ${numbered(this.every().length)}${unsearched}` });
   }
 
   printedRows() {

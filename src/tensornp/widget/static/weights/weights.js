@@ -22,8 +22,7 @@ class Weights extends Tree {
     });
     // Rows do not move under a mouse that waits for the findings.
     this.controls.after(this.findings);
-    const title = "List all weights, those with the worst findings first";
-    this.results = button("", title, () => this.look({ sort: "findings", descending: false }), "copy tensornp-results");
+    this.results = element("span", "said");
     this.said.after(this.results);
     this.listen({
       "change:progress": () => (model.get("progress") < 0 ? this.ended() : this.paintScan()),
@@ -53,7 +52,6 @@ class Weights extends Tree {
     this.meter.hidden = share < 0;
     if (share >= 0) this.meter.value = share;
     this.results.textContent = scanned;
-    this.results.hidden = !scanned;
     place(this.findings, this.model.get("findings"));
     this.findings.hidden = !this.findings.placed;
   }
