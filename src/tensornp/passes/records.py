@@ -225,15 +225,6 @@ class Gradient:
     note: str = ""
 
 
-def add_gradient(target: Value | Gradient, figures: Figures, order: int) -> None:
-    """Give a value or a parameter a gradient that came, unless it had one that was not finite."""
-    if isinstance(target, Gradient):
-        if target.figures is None or target.figures.is_finite:
-            target.figures, target.order = figures, order
-    elif target.grad is None or target.grad.is_finite:
-        target.grad, target.grad_order = figures, order
-
-
 @dataclass(slots=True)
 class Step:
     """Step of an optimizer: calls begun before it, its parameters, and those with a gradient."""
@@ -299,13 +290,9 @@ class PassRecord:
         found = (one for one in self.children(self.calls[0]) if one.kind == MODULE and one.phase == FORWARD)
         return list(dict.fromkeys(one.name for one in found))
 
-    @cached_property
-    def _before_steps(self) -> list[int]:
-        return [one.num_calls for one in self.steps]
-
     def step_of(self, call: Call) -> int:
         """Return the number of the step that follows a call in a loop of steps, from 1; 0 for none."""
-        before = bisect_right(self._before_steps, call.index)
+        before = bisect_right(self.steps, call.index, key=lambda one: one.num_calls)
         return before + 1 if before < len(self.steps) > 1 else 0
 
     def children(self, call: Call) -> list[Call]:
