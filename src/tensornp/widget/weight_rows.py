@@ -36,12 +36,11 @@ _WIDTHS = {
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _LEAST_PX = (
-    dict.fromkeys(("name", "shape", "dtype", "norm"), 0)
-    | {"bytes": 450}
-    | dict.fromkeys((GRAD, "max |x|"), 900)
-    | dict.fromkeys(("where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO), 1200)
+    dict.fromkeys(("name", "shape", "dtype", "norm"), (0, 0))
+    | {"bytes": (450, 450), "notes": (450, 700), "elements": (700, 1200), GRAD: (700, 900), "max |x|": (900, 900)}
+    | dict.fromkeys(("where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO), (700, 1200))
 )
-"""The widths of a page below which columns are left out beside the figures of a scan; 700 for others."""
+"""The widths of a page below which a column is left out, before a scan and beside its figures; 700 for others."""
 _RIGHT = ("elements", "bytes")
 _MAX_SHAPE = 20
 GoOn = Callable[[int, int], bool]
@@ -77,11 +76,6 @@ class Found(NamedTuple):
 def tree_column(column: Column, sort: str, max_shape: int, *, is_scanned: bool) -> TreeColumn:
     """Return a column of the tree; the shapes have at most `max_shape` characters."""
     name = column.name
-    least_px = _LEAST_PX.get(name, 700)
-    if is_scanned:
-        least_px = 1200 if name == "elements" else least_px
-    else:
-        least_px = min(least_px, 700)
     return TreeColumn(
         name,
         "values" if name == "figures" else name,
@@ -89,7 +83,7 @@ def tree_column(column: Column, sort: str, max_shape: int, *, is_scanned: bool) 
         is_right=column.figure is not None or name in _RIGHT,
         is_sortable=column.is_sortable,
         is_large_first=column.has_large_first,
-        least_px=0 if name == sort else least_px,
+        least_px=0 if name == sort else _LEAST_PX.get(name, (700, 700))[is_scanned],
     )
 
 
