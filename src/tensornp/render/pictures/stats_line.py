@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from html import escape
 
@@ -19,6 +20,8 @@ from tensornp.render.pictures.png import histogram_png, img_html
 NUM_BARS = 24
 """Block characters of a histogram in text."""
 WIDTH, HEIGHT = 64, 16
+_SMALL = re.compile(r"-?[\d.]+e-\d+")
+"""A number in which a page would break a line."""
 _MAX_VALUES, _MAX_COUNTED = 16, 4
 """Different integers that are counted instead of averaged, and the most frequent ones that are shown."""
 
@@ -53,7 +56,8 @@ def stats_line_html(
     if histogram is not None and len(histogram.counts) > 1:
         image = histogram_img(histogram) + "&nbsp; "
     title = "" if is_told else f' title="{escape(figures_sentence(stats))}"'
-    return f'<span{title} style="{FIGURES}">{image}{escape(" · ".join(words))}</span>'
+    said = _SMALL.sub(r'<span style="white-space:nowrap">\g<0></span>', escape(" · ".join(words)))
+    return f'<span{title} style="{FIGURES}">{image}{said}</span>'
 
 
 def histogram_img(histogram: Histogram) -> str:
