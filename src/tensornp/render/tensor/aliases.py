@@ -47,10 +47,14 @@ def folded_lines(around: Surroundings) -> list[str]:
 
 def _news(around: Surroundings) -> list[Alias]:
     """Return other tensors in the memory and other modules of a tied weight, no results of IPython."""
-    same = [alias for alias in around.aliases if alias.relation == "same object"]
-    tied = [alias for alias in same if alias.kind == "parameter" and alias.name.rpartition(".")[0]]
-    tied = [alias for alias in tied if alias.name.rpartition(".")[2].isidentifier()]
-    others = [alias for alias in around.aliases if alias not in same and not alias.name.startswith("Out[")]
+    tied: list[Alias] = []
+    others: list[Alias] = []
+    for alias in around.aliases:
+        module, _, name = alias.name.rpartition(".")
+        if alias.relation != "same object":
+            others += [alias] * (not alias.name.startswith("Out["))
+        elif alias.kind == "parameter" and module and name.isidentifier():
+            tied.append(alias)
     return [alias for alias in tied if alias.name != around.name and len(tied) > 1] + others
 
 
