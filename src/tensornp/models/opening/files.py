@@ -16,8 +16,8 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.relations import relate
-from tensornp.models.files.address import AbsentError, Address, Place, why_outside
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.address import Address, Place, why_outside
+from tensornp.models.files.source_file import AbsentError, SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
 from tensornp.models.formats.table import listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
@@ -26,7 +26,7 @@ from tensornp.models.quantization import may_have_meaning, with_meaning
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
 OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
-CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
+CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_PARTS = 100_000
 _PART = re.compile(
@@ -58,7 +58,7 @@ def open_file(path: Place) -> Contents:
 
 
 def _with_config(found: Contents, folder: Place | None) -> Contents:
-    """Return contents with the meaning that the configurations in their folder give to codes."""
+    """Return contents with the meaning that the configuration in their folder gives to codes."""
     config, unread = config_beside(folder) if folder is not None else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
@@ -134,17 +134,13 @@ def _missing(names: list[str]) -> list[str]:
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations in a folder by name, and the problems."""
-    found: dict[str, Any] = {}
-    problems: list[str] = []
-    for name in (CONFIG, ADAPTER_CONFIG):
-        path = folder / name
-        try:
-            found[name.removesuffix(".json")] = json_in(path)
-        except UNREADABLE as error:
-            is_there = not isinstance(error, AbsentError) if isinstance(path, Address) else os.path.lexists(path)
-            problems += [str(error)] if is_there else []
-    return found, problems
+    """Return the configuration in a folder by its name, and the problems."""
+    try:
+        return {"config": json_in(folder / CONFIG)}, []
+    except AbsentError:
+        return {}, []
+    except UNREADABLE as error:
+        return {}, [str(error)]
 
 
 def json_in(path: Place) -> dict[str, Any]:
