@@ -19,7 +19,7 @@ from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import Address, Place, why_outside
 from tensornp.models.files.source_file import AbsentError, SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import listed, read_contents
+from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.quantization import may_have_meaning, with_meaning
 
@@ -164,13 +164,23 @@ def is_index(name: str) -> bool:
 def open_index(path: Place) -> Contents:
     """Return the weights of an index; a wrong item is a problem and hides no other.
 
-    CheckpointError if it is not an index.
+    CheckpointError if it is not an index, or all of its files have an unknown format.
     """
     told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
         raise CheckpointError(f"{str(path)!r} has no weight_map, so it is not an index")
-    refused = {name: why for name, place in places.items() if (why := why_outside(place))}
+    refused: dict[str, str] = {}
+    foreign: list[str] = []
+    for name, place in places.items():
+        why = why_outside(place)
+        if not why and not place.endswith(SHARDED_SUFFIXES):
+            foreign.append(place)
+            why = f"its file {shown_name(place)} has an unknown format"
+        if why:
+            refused[name] = why
+    if places and len(foreign) == len(places):
+        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(foreign[0])}")
     sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
     found = _read_files(path.parent, dict.fromkeys(sound.values()), sound)
     own = told.get("metadata")
