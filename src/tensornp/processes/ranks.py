@@ -19,9 +19,6 @@ from tensornp.processes.merged import Answers, RankStats, RankWeights, stats_on
 
 _MAX_TIMEOUT_S = 10**6
 _NODES = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub)
-_DEAD = "has died, or was stopped"
-_DEATHS = ("EngineError", "KilledWorker", "BrokenProcessPool")
-_SAME = f"the same as here, {tensornp.__version__}, is needed"
 
 
 class OfIpyparallel:
@@ -80,7 +77,7 @@ class Ranks:
         why: dict[Any, str] = {}
         for id in dict.fromkeys((*self._open, *now)):
             if id not in now:
-                why[id] = _DEAD
+                why[id] = "has died, or was stopped"
             elif id in self._open and not self._open[id].done():
                 why[id] = "has not answered an earlier question"
             else:
@@ -123,14 +120,10 @@ def _reply_of(future: Future[Any]) -> tuple[Any, int, str, Any]:
         name = str(getattr(error, "ename", "") or type(error).__name__)
         text = str(getattr(error, "evalue", "") or error)
         reason = f"raised {name}{f': {text}' if text else ''}"
-        if name in ("ImportError", "ModuleNotFoundError", "AttributeError") and "tensornp" in text:
-            reason = f"has no tensornp, or another: {_SAME}"
-        elif name in _DEATHS or "No such engine" in text:
-            reason = _DEAD
     else:
         if version == tensornp.__version__:
             return rank, num_ranks, cut(reason, MAX_TOLD), result
-        reason = f"has tensornp {cut(str(version), 20)}: {_SAME}"
+        reason = f"has tensornp {cut(str(version), 20)}: the same as here, {tensornp.__version__}, is needed"
     return None, 0, cut(reason, MAX_TOLD), None
 
 

@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import tensornp as tnp
+from tensornp.models.entries.entry import is_counter
 from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_document
 
@@ -101,3 +102,18 @@ def test_a_file_does_not_call_buffers_parameters(tmp_path):
         explorer = tnp.weights(source)
         assert f", {told}, " in repr(explorer)
         assert f" · {told} · " in weights_document(explorer).text()
+
+
+def counters(explorer) -> set[str]:
+    return {name for name, one in explorer.items() if is_counter(one)}
+
+
+def test_integer_buffers_count(tmp_path):
+    """In a module any of int64, and masks; codes of quantized weights do not, nor what a file calls otherwise."""
+    module = torch.nn.BatchNorm1d(3)
+    module.register_buffer("index", torch.arange(4))
+    module.register_buffer("mask", torch.ones(2, dtype=torch.bool))
+    module.register_buffer("qweight", torch.ones(2, dtype=torch.int32))
+    assert counters(tnp.weights(module)) == {"num_batches_tracked", "index", "mask"}
+    save_file(module.state_dict(), tmp_path / "m.safetensors")
+    assert counters(tnp.weights(tmp_path / "m.safetensors")) == {"num_batches_tracked"}

@@ -170,7 +170,7 @@ def test_metadata_is_told_and_long_arrays_are_not(tmp_path):
     with pytest.raises(tnp.CheckpointError, match="or another byte order"):
         tnp.weights(written(tmp_path / "z.gguf", plain(), GGUFEndian.BIG))
     said = tnp.weights(path).metadata
-    assert said.pop("last") == "x" * 2**20 + "…"
+    assert said.pop("last") == "x" * 2_000_000
     assert said == {
         "GGUF.version": 3, "general.architecture": "llama", "a.text": "hällo", "a.uint8": 7, "a.int8": -7,
         "a.uint16": 700, "a.int16": -700, "a.uint32": 7, "a.int32": -7, "a.uint64": 2**63, "a.int64": -(2**62),

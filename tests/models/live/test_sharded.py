@@ -133,3 +133,19 @@ def test_two_sharded_models_are_compared_by_what_this_rank_holds():
         assert not tnp.compare(model.state_dict(), other.state_dict())["0.weight"].equal
         assert tnp.compare(tnp.weights(model)["0.bias"], tnp.weights(other)["0.bias"]).equal
         assert "w" in tnp.compare(partial, partial).failed
+
+
+@needs_fsdp
+@in_fork
+def test_what_fsdp2_has_gathered_is_told_until_it_is_sharded_again():
+    """Of each parameter by itself; what else there is says nothing of it."""
+    rank = LoneRank()
+    model, other = rank.model(), torch.nn.Linear(7, 6)
+    model[0].unshard()
+    with rank.alone():
+        assert tnp.weights(model)["1.weight"].note.endswith("on this rank")
+        assert " | gathered just now" in tnp.card(model[0].weight).text
+        for one in (model[1].weight, other.weight, torch.ones(3)):
+            assert "gathered" not in tnp.card(one).text.splitlines()[0]
+    model[0].reshard()
+    assert "gathered" not in tnp.card(model[0].weight).text

@@ -8,6 +8,9 @@ from functools import cached_property
 from statistics import median
 from typing import Any
 
+import numpy as np
+import torch
+
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
@@ -15,11 +18,10 @@ from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
-from tensornp.errors import NoSuchWeightError
-from tensornp.models.comparing.low_rank import directions_of
+from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.comparing.one_sided import differing_values, sides_of
 from tensornp.models.comparing.rows import STEP, has_other_shape, quantity_of, rows_of
-from tensornp.models.entries.entry import NotOfModule
+from tensornp.models.entries.entry import NotOfModule, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.gradients import gradients_of
 from tensornp.models.names.matching import Matched
@@ -36,6 +38,9 @@ _LISTS = {
 _MOST_TOLD = 3
 """Weights that a failed assert names."""
 _FLOATS = ("float", "bfloat", "complex")
+_WIDE = ("float32", "float64", "complex64", "complex128")
+_MORE = 4
+"""Directions that the randomized SVD takes beyond twice the number asked for."""
 
 
 class WeightsComparison(Mapping[str, Comparison]):
@@ -263,6 +268,31 @@ class WeightsComparison(Mapping[str, Comparison]):
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
     return [one for one in own.not_listed if not (other.is_of_module and isinstance(one, NotOfModule))]
+
+
+@outside_modes
+def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int = 8) -> float:
+    """Return the part of a matrix's finite change in `num_directions` directions, 0 to 1."""
+    if type(num_directions) is not int or num_directions < 1:
+        raise BadRequestError(f"num_directions must be a number from 1 on, got {quoted(num_directions)}")
+    if first.shape is None or len(first.shape) != 2 or first.shape != second.shape:
+        raise BadRequestError(f"{shown_name(first.name)} is no matrix of one shape in both, and has no directions")
+    # A view would end the resizability of the storage.
+    before, after = (one.to_numpy(copy=True) for one in (first, second))
+    before, after = (one if one.dtype.name in _WIDE else one.astype(np.float64) for one in (before, after))
+    with np.errstate(all="ignore"):
+        difference = np.subtract(after, before)
+    difference[~np.isfinite(difference)] = 0
+    largest = np.abs(difference).max(initial=0.0)
+    if not largest:
+        raise BadRequestError(f"{shown_name(first.name)} has no finite change, and that has no directions")
+    matrix = torch.from_numpy(difference / largest)
+    wanted = min(num_directions, *matrix.shape)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        _, sizes, _ = torch.svd_lowrank(matrix, min(2 * wanted + _MORE, *matrix.shape))
+    total = float(matrix.abs().square_().sum(dtype=torch.float64))
+    return min(float(sizes[:wanted].double().square().sum()) / total, 1.0)
 
 
 @outside_modes

@@ -123,10 +123,6 @@ class WeightEntry(Weight):
         return self.problem == IN_PARTS and self._numel_elsewhere < self.numel
 
     @property
-    def _is_in_shards(self) -> bool:
-        return self._elsewhere is not None
-
-    @property
     def _can_be_read(self) -> bool:
         return not self.problem or self._has_part
 
@@ -190,7 +186,7 @@ class WeightEntry(Weight):
 
     def _of_shard(self, shard: str | None) -> dict[str, str]:
         check_shard(shard)
-        if shard is not None and self._is_in_shards:
+        if shard is not None and self._elsewhere is not None:
             return {"shard": shard}
         self._check_readable()
         return {}
@@ -217,14 +213,14 @@ class WeightEntry(Weight):
 
     def _check_readable(self, *, is_part_enough: bool = False) -> None:
         """Raise NoDataError if there are no values, with expressions to use instead."""
-        if not self.problem or (is_part_enough and self._is_in_shards):
+        if not self.problem or (is_part_enough and self._elsewhere is not None):
             return
         tensor = self.code or "tensor"
         # A part of a sum is no value.
         local = f"{tensor}.to_local(), or " if self._numel_elsewhere else ""
         cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
         said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
-        raise NoDataError(said + (cure if self._is_in_shards else ""))
+        raise NoDataError(said + (cure if self._elsewhere is not None else ""))
 
     _mime_, _repr_html_ = mime_of, html_of
 

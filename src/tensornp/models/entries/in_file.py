@@ -83,6 +83,7 @@ class StoredSource(Source):
         return sum(1 for _ in self._tasks()) if self.is_shared_out else 0
 
     def tally(self, number: int) -> Tally:
+        """Carry one task out; an executor calls it where the same file can be read."""
         from tensornp.core.lowlevel.modes import outside_modes
 
         tasks = self._tasks()

@@ -73,10 +73,6 @@ Place = Path | Address
 """Places of a file: this machine, or an address."""
 
 
-class AbsentError(CheckpointError):
-    """There is nothing at an address, or no permission to see it."""
-
-
 def why_outside(place: Any) -> str:
     """Return why a name lies outside of its folder; links are not followed."""
     if not isinstance(place, str):

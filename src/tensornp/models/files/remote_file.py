@@ -14,8 +14,8 @@ from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from tensornp.errors import ChangedFileError, CheckpointError, MissingLibraryError, TensornpError
-from tensornp.models.files.address import HTTP, AbsentError, Address
-from tensornp.models.files.source_file import ListedFile, Reader
+from tensornp.models.files.address import HTTP, Address
+from tensornp.models.files.source_file import AbsentError, ListedFile, Reader
 
 TIMEOUT_S = 30.0
 """Seconds that a server may be silent."""

@@ -20,6 +20,10 @@ from tensornp.errors import ChangedFileError, CheckpointError
 Array = np.ndarray[Any, Any]
 
 
+class AbsentError(CheckpointError):
+    """There is nothing at a path or an address, or no permission to see it."""
+
+
 class Extent(NamedTuple):
     """Bytes of a file."""
 
@@ -86,7 +90,8 @@ class SourceFile(ListedFile):
             if stat.S_ISREG(status.st_mode):
                 _open(name).close()
         except (OSError, ValueError) as error:
-            raise CheckpointError(f"{name!r} cannot be opened: {reason_of(error)}") from None
+            kind = AbsentError if isinstance(error, FileNotFoundError) else CheckpointError
+            raise kind(f"{name!r} cannot be opened: {reason_of(error)}") from None
         if not stat.S_ISREG(status.st_mode):
             raise CheckpointError(f"{name!r} is not a regular file")
         return cls(name, _mark_of(status))

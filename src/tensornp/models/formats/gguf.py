@@ -28,7 +28,6 @@ from tensornp.models.names.quoted import shown_name
 GGUF_MAGIC = b"GGUF"
 MAX_HEADER_NBYTES = 100_000_000
 _MAX_TENSORS = 1_000_000
-_MAX_TEXT_NBYTES = 2**20
 _MAX_NDIM = 1000
 """Dimensions that are listed; NumPy has fewer."""
 _MAX_KEPT = 16
@@ -217,10 +216,7 @@ class _Cursor:
         return struct.unpack(form, self.take(struct.calcsize(form)))
 
     def text(self) -> str:
-        """Return a text; of a very long one, the beginning."""
-        data = self.take(self.number("Q"))
-        text = data[:_MAX_TEXT_NBYTES].decode("utf-8", "replace")
-        return text if len(data) <= _MAX_TEXT_NBYTES else f"{text}…"
+        return self.take(self.number("Q")).decode("utf-8", "replace")
 
     def skip(self, count: int) -> None:
         self._check(count)

@@ -26,7 +26,6 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
 SUFFIX = ".npy"
 _MAGIC = b"\x93NUMPY"
-_NO_NPY = "it does not begin as NumPy's files do"
 _MAX_HEADER_NBYTES = 10_012
 """NumPy's own limit, since longer literals have crashed Python, with what stands before the header."""
 _KINDS = {
@@ -65,14 +64,12 @@ def _read_npz(file: ListedFile, source: ByteRange, members: dict[str, Record]) -
     problems: list[str] = []
     archive = zipfile.ZipFile(source)
     for member, record in members.items():
-        stem = member.removesuffix(SUFFIX)
-        # NumPy takes a member of just that name first.
-        entry = _member(file, archive, member, stem if stem not in members else member, record)
-        # NumPy also makes an array of a member of any other name that begins as one.
-        if member.endswith(SUFFIX) or not (record.problem or entry.problem == _NO_NPY):
-            entries.append(entry)
+        if member.endswith(SUFFIX):
+            stem = member.removesuffix(SUFFIX)
+            # NumPy takes a member of just that name first.
+            entries.append(_member(file, archive, member, stem if stem not in members else member, record))
         else:
-            problems.append(NotListed(f"its member {shown_name(member)} {record.problem or 'is no array'}"))
+            problems.append(NotListed(f"its member {shown_name(member)} is no array"))
     return Contents(entries, {}, problems)
 
 
@@ -96,7 +93,7 @@ def _weight(
 ) -> tuple[WeightEntry, int]:
     """Return an array by its header, which NumPy parses, and its end; CheckpointError if malformed."""
     if not begins.startswith(_MAGIC):
-        raise CheckpointError(_NO_NPY)
+        raise CheckpointError("it does not begin as NumPy's files do")
     stream = io.BytesIO(begins)
     try:
         with warnings.catch_warnings():

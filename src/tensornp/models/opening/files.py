@@ -16,17 +16,17 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.relations import relate
-from tensornp.models.files.address import AbsentError, Address, Place, why_outside
-from tensornp.models.files.source_file import SourceFile
+from tensornp.models.files.address import Address, Place, why_outside
+from tensornp.models.files.source_file import AbsentError, SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import listed, read_contents
+from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
 from tensornp.models.names.quoted import shown_name, shown_names
 from tensornp.models.quantization import may_have_meaning, with_meaning
 
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
 OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
-CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
+CONFIG = "config.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_PARTS = 100_000
 _PART = re.compile(
@@ -58,7 +58,7 @@ def open_file(path: Place) -> Contents:
 
 
 def _with_config(found: Contents, folder: Place | None) -> Contents:
-    """Return contents with the meaning that the configurations in their folder give to codes."""
+    """Return contents with the meaning that the configuration in their folder gives to codes."""
     config, unread = config_beside(folder) if folder is not None else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
@@ -134,17 +134,13 @@ def _missing(names: list[str]) -> list[str]:
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations in a folder by name, and the problems."""
-    found: dict[str, Any] = {}
-    problems: list[str] = []
-    for name in (CONFIG, ADAPTER_CONFIG):
-        path = folder / name
-        try:
-            found[name.removesuffix(".json")] = json_in(path)
-        except UNREADABLE as error:
-            is_there = not isinstance(error, AbsentError) if isinstance(path, Address) else os.path.lexists(path)
-            problems += [str(error)] if is_there else []
-    return found, problems
+    """Return the configuration in a folder by its name, and the problems."""
+    try:
+        return {"config": json_in(folder / CONFIG)}, []
+    except AbsentError:
+        return {}, []
+    except UNREADABLE as error:
+        return {}, [str(error)]
 
 
 def json_in(path: Place) -> dict[str, Any]:
@@ -168,13 +164,23 @@ def is_index(name: str) -> bool:
 def open_index(path: Place) -> Contents:
     """Return the weights of an index; a wrong item is a problem and hides no other.
 
-    CheckpointError if it is not an index.
+    CheckpointError if it is not an index, or all of its files have an unknown format.
     """
     told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
         raise CheckpointError(f"{str(path)!r} has no weight_map, so it is not an index")
-    refused = {name: why for name, place in places.items() if (why := why_outside(place))}
+    refused: dict[str, str] = {}
+    foreign: list[str] = []
+    for name, place in places.items():
+        why = why_outside(place)
+        if not why and not place.endswith(SHARDED_SUFFIXES):
+            foreign.append(place)
+            why = f"its file {shown_name(place)} has an unknown format"
+        if why:
+            refused[name] = why
+    if places and len(foreign) == len(places):
+        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(foreign[0])}")
     sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
     found = _read_files(path.parent, dict.fromkeys(sound.values()), sound)
     own = told.get("metadata")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.files.address import AbsentError, Address, Place, is_address, shown_path
-from tensornp.models.files.source_file import reason_of
+from tensornp.models.files.address import Address, Place, is_address, shown_path
+from tensornp.models.files.source_file import AbsentError, reason_of
 from tensornp.models.formats.contents import Contents
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut

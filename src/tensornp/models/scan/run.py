@@ -113,7 +113,8 @@ def _read(
             while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
                 yield _finished(*waiting[0], told)
                 waiting.popleft()
-            waiting.append((entry, [executor.submit(tally_of, source, number) for number in range(num_tasks)]))
+            futures = [executor.submit(StoredSource.tally, source, number) for number in range(num_tasks)]
+            waiting.append((entry, futures))
         while waiting:
             yield _finished(*waiting[0], told)
             waiting.popleft()
@@ -137,11 +138,6 @@ def _finished(
             why = why_failed(entry, error)
         told(entry.nbytes / len(futures))
     return entry, why or source.put_together(tallies)
-
-
-def tally_of(source: StoredSource, number: int) -> Tally:
-    """Carry one task out; an executor calls it where the same file can be read."""
-    return source.tally(number)
 
 
 @contextmanager
