@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, number_ranges
-from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, scoped, sum_of
+from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, sum_of
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
 from tensornp.processes.answering import Facts
@@ -215,7 +215,7 @@ def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
-    base = scoped(sum_of(stats for _, stats in owned), scope)
+    base = replace(sum_of(stats for _, stats in owned), scope=scope)
     places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
     own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(

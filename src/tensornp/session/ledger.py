@@ -154,7 +154,7 @@ def _with_values(tensor: Any, info: TensorInfo, snapshot: Snapshot) -> Snapshot:
 def _former(record: _Record | None) -> SeenAliases:
     from tensornp.core.memory.aliases import SeenAliases
 
-    return record.former if record is not None else SeenAliases()
+    return record.former.living() if record is not None else SeenAliases()
 
 
 def _place(info: TensorInfo) -> Any:

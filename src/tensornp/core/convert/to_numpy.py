@@ -103,7 +103,12 @@ def to_numpy(
     budget = Budget(max_nbytes)
     if is_weight(obj):
         if max_nbytes is not None:
-            budget.take(_nbytes_of_weight(obj, copy=copy, dtype=dtype, shard=shard))
+            values = obj._values() if shard is None else obj._values_here()
+            if is_tensor_like(values):
+                budget.take(plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied)
+            else:
+                # Values in a file are always copied.
+                budget.take(decide(values.info, copy=True, dtype=dtype).nbytes_copied)
         return obj.to_numpy(copy=copy, writeable=writeable, dtype=dtype, shard=shard)
 
     def convert(leaf: Any) -> Any:
@@ -138,13 +143,6 @@ def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np
     array = numpy_of(tensor.detach())
     array.flags.writeable = False
     return array
-
-
-def _nbytes_of_weight(weight: Any, *, copy: bool | None, dtype: object, shard: str | None) -> int:
-    values = weight._values() if shard is None else weight._values_here()
-    if is_tensor_like(values):
-        return plan(values, copy=copy, dtype=dtype, shard=shard).nbytes_copied
-    return decide(values.info, copy=True, dtype=dtype).nbytes_copied
 
 
 @outside_modes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 import time
@@ -47,28 +46,20 @@ grad_in_hook: Callable[[torch.Tensor], torch.Tensor | None] = _grad.__get__
 
 
 def backward_runs_elsewhere() -> bool:
-    """Return whether another thread runs a backward; reading `.grad` beside it would crash (a few µs)."""
-    if len(_frames()) == 1:
+    """Return whether another thread runs a backward; reading `.grad` beside it would crash (a few µs).
+
+    Before Python 3.11.5, a garbage collection meanwhile may deadlock (python/cpython#106883).
+    """
+    if len(sys._current_frames()) == 1:
         return False
     time.sleep(0)
-    frames = _frames()
+    frames = sys._current_frames()
     own = frames.pop(threading.get_ident())
     others = sum(map(_is_in_backward, frames.values()))
     # A thread of torch, one per device, does a part of a backward that another thread waits for.
     is_part = torch._C._current_graph_task_id() != -1 and not _is_in_backward(own)
     del own
     return others > is_part
-
-
-def _frames() -> dict[int, FrameType]:
-    """Return the frames of all threads; a collection meanwhile could deadlock (python/cpython#106883)."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return sys._current_frames()
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _is_in_backward(frame: FrameType | None) -> bool:

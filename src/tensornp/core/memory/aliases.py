@@ -151,6 +151,12 @@ class SeenAliases:
             return self._arrays.get(id(other)) is other
         return is_tensor(other) and other.numel() > 0 and storage_of(other)._cdata in self._storages
 
+    def living(self) -> SeenAliases:
+        made = SeenAliases()
+        made._arrays = self._arrays.copy()
+        made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
+        return made
+
 
 @modes.outside_modes
 def find_aliases(

@@ -188,7 +188,7 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
     arguments = MODES[mode]
     info = with_page_protection(info) if arguments["writeable"] else info
-    plan = decide_shard(info, "local" if info._has_part else None, **arguments)
+    plan = decide_shard(info, "local", **arguments) if info._has_part else decide(info, **arguments)
     if plan.nbytes_copied:
         Budget(options.max_nbytes or None).take(plan.nbytes_copied)
     return plan

@@ -19,8 +19,9 @@ import torch
 from tensornp.core.convert.to_numpy import numpy_of
 from tensornp.core.convert.to_tensor import tensor_over
 from tensornp.core.lowlevel import torch_private
-from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
-from tensornp.core.tensor.form import FLOAT4, over_storage
+from tensornp.core.tensor.dtypes import KNOWN, name_of
+from tensornp.core.tensor.form import FLOAT4
+from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, blocks_of
 
 Array = np.ndarray[Any, Any]
@@ -80,13 +81,11 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
-    shape, packed = tuple(raw.shape), raw.dtype is FLOAT4
-    if packed:
-        raw = over_storage(raw, torch.uint8)
+    shape = tuple(raw.shape)
     wide = _WIDE.get(raw.dtype, raw.dtype)
     is_plain = raw.device.type == "cpu" and raw.is_contiguous() and not (raw.is_conj() or raw.is_neg())
     # DLPack would copy a lazily copied storage.
-    if wide is raw.dtype and not packed and is_plain and not torch_private.is_lazily_copied(raw):
+    if wide is raw.dtype and is_plain and not torch_private.is_lazily_copied(raw):
         for block in blocks:
             # DLPack locks nothing; a copy takes as long as the sums: benchmark row "the figures".
             shared = np.from_dlpack((raw if block.shape == shape else raw[block.key]).detach()).reshape(-1)
@@ -96,19 +95,23 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
     numbers = numpy_of(buffer)
     for block in blocks:
-        values = raw[block.key]
+        values = STRIDED.dense(raw[block.key])
         count = values.numel()
         if count > len(buffer):
             buffer = torch.empty(count, dtype=wide, device="cpu")
             numbers = numpy_of(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
-        yield float4_numbers(numbers[:count]) if packed else numbers[:count]
+        yield numbers[:count]
 
 
 _WIDE = {
     torch.bool: torch.uint8,
     torch.complex32: torch.complex64,
-    **{getattr(torch, name): torch.float32 for name in KNOWN if name.startswith(("float8", "bfloat", "float16"))},
+    **{
+        getattr(torch, name): torch.float32
+        for name in KNOWN
+        if name.startswith(("float4", "float8", "bfloat", "float16")) and hasattr(torch, name)
+    },
 }
 
 
@@ -142,10 +145,3 @@ def numbers_of(elements: Array, name: str) -> Array:
     """Return elements of dtype `name` as numbers; `elements` may hold their bits."""
     numbers = _numbers_in(tensor_over(elements, name))
     return numbers.reshape(elements.shape if numbers.size == elements.size else (*elements.shape[:-1], -1))
-
-
-def float4_numbers(codes: Array) -> Array:
-    """Return the two numbers in each byte; the last dimension becomes twice as long."""
-    values = np.array(FLOAT4_VALUES, np.float32)
-    pairs = np.stack((values[codes & 15], values[codes >> 4]), -1)
-    return pairs.reshape(*codes.shape[:-1], -1)

@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE, form_of
+from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, order_of, place_of
@@ -113,7 +113,7 @@ def _of_stored(values: StoredValues, axis: int | None, in_order: bool) -> Source
 
         part = part_of_reader(read, shape, values.dtype, axis, BLOCK_NUMEL)
     order = tuple(range(len(values.shape))) if axis is None else None
-    return Source((part,), values.dtype, values.array_shape, axis=axis, order=order)
+    return Source((part,), values.dtype, values.info._array_shape, axis=axis, order=order)
 
 
 def _is_flat(part: Part) -> bool:
@@ -152,12 +152,11 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
 
 
 def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
-    is_whole = form_of(tensor).state == "available"
-    if not is_whole and any(place.is_partial() for place in tensor.placements):
+    if info.shard is not None and info.shard.pending:
         # The values are the sum over all ranks.
         decide(info)
     source = source_of(info.kind.inner(tensor), axis, in_order=in_order)
-    if is_whole or info.shard is None:
+    if info.data_state == "available" or info.shard is None:
         return source
     # The values of packed elements have other indices.
     shard = info.shard if source.shape == info.shard.shape else None

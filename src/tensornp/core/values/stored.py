@@ -14,7 +14,7 @@ import torch
 from tensornp.core.convert.to_tensor import facts_of, tensor_over
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.tensor.dtypes import KNOWN, name_of
+from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, Places
 from tensornp.core.tensor.info import inspect
@@ -41,11 +41,6 @@ class StoredValues:
     where: str = "tensor of a file"
     codes: StoredValues | None = None
     scheme: object = None
-
-    @property
-    def array_shape(self) -> tuple[int, ...]:
-        each = KNOWN[self.dtype].values_per_element
-        return self.shape if each == 1 or not self.shape else (*self.shape[:-1], self.shape[-1] * each)
 
     @cached_property
     def info(self) -> TensorInfo:

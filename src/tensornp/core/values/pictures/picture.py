@@ -174,8 +174,6 @@ def _list_text(numbers: Values) -> str:
 
 MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 """Pictures and pixels that are converted at full size."""
-_MAX_SAID = 4
-"""Different words about the pictures of a list in a caption."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -230,8 +228,7 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
     words, grid = [], layouts[0].grid
     for column in columns:
         different = list(dict.fromkeys(filter(None, column)))
-        more = [f"{len(different) - _MAX_SAID:,} more"] if len(different) > _MAX_SAID else []
-        words += ["; ".join([*different[:_MAX_SAID], *more])] if different else []
+        words += ["; ".join(different)] if different else []
     words += total_words(shown)
     is_whole = all(one.is_whole for one in layouts)
     if base is not None:

@@ -33,7 +33,7 @@ from tensornp.core.values.stats.figures import (
     stats_by_axis,
     times,
 )
-from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, scoped, sum_of
+from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, sum_of
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
@@ -172,7 +172,7 @@ class Tasks:
                     is_exact &= not self._kernels.add_codes(finite.view(np.uint32), codes)
                 else:
                     is_exact &= add_codes(codes, finite)
-        stats = sum_of(found) if part.times == 1 else times(sum_of(found), part.times)
+        stats = times(sum_of(found), part.times)
         if self._has_distribution and codes is None:
             numbers = np.concatenate(kept)
             made = distribution_of(numbers, np.full(numbers.size, part.times), one_in=one_in)
@@ -186,8 +186,6 @@ class Tasks:
             found = self._kernels.figures_of(numbers)
             if found is not None:
                 return found
-        if numbers.size <= BLOCK_NUMEL:
-            return figures_of(numbers)
         return sum_of([figures_of(numbers[at : at + BLOCK_NUMEL]) for at in range(0, numbers.size, BLOCK_NUMEL)])
 
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:
@@ -212,7 +210,7 @@ class Tasks:
             found = replace(found, distribution=distribution)
         if not is_whole:
             scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"
-        found = replace(scoped(found, scope), is_complex=self._is_complex)
+        found = replace(found, scope=scope, is_complex=self._is_complex)
         if not (is_whole and self._in_depth):
             return found
         order = repr((source.order, source.dtype, source.shape)).encode()

@@ -183,10 +183,6 @@ class TensorStats:
         return f"TensorStats({', '.join(shown)})"
 
 
-def scoped(stats: TensorStats, scope: str) -> TensorStats:
-    return stats if scope == stats.scope else dataclasses.replace(stats, scope=scope)
-
-
 def sum_of(parts: Iterable[TensorStats]) -> TensorStats:
     found = None
     for part in parts:
