@@ -1,4 +1,4 @@
-"""A session without a front end: names, a cell, and what a history holds."""
+"""A session without a front end: names, a cell, and what a traceback holds."""
 
 from __future__ import annotations
 
@@ -12,28 +12,19 @@ from tensornp.session import ledger
 
 
 class FakeSession:
-    """What `Session` and `History` ask for, as a test sets it."""
+    """What the ledger and a release ask for, as a test sets it."""
 
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
         self.cell, self.source = "In[1]", ""
         self.options = DisplayOptions()
-        self.results: dict[int, Any] = {}
         self.in_traceback: dict[str, Any] = {}
 
     def traceback_names(self) -> dict[str, Any]:
         return dict(self.in_traceback)
 
-    def drop(self, number: int) -> None:
-        del self.results[number]
-
     def clear_last_traceback(self) -> None:
         self.in_traceback.clear()
-
-    def show(self, number: int, value: Any) -> None:
-        """Have the history hold the result of a cell."""
-        self.results[number] = value
-        self.names |= {"Out": self.results, "_oh": self.results}
 
 
 @pytest.fixture(autouse=True)

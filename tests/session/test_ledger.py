@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import tensornp as tnp
-from tensornp.core.summary.options import DisplayOptions
 from tensornp.session import ledger as ledger_module
 from tensornp.session.ledger import Ledger
 
@@ -17,20 +16,6 @@ from tensornp.session.ledger import Ledger
 @pytest.fixture
 def ledger(session):
     return Ledger(session, lambda: session.options)
-
-
-def test_a_write_since_the_last_card_is_told(session, ledger):
-    """By the cell that showed it, and whether torch has counted it; a second look compares with the first."""
-    t = session.names["t"] = torch.zeros(4)
-    assert ledger.look(t, tnp.inspect(t)).change is None
-    session.cell = "In[2]"
-    t.add_(1)
-    change = ledger.look(t, tnp.inspect(t)).change
-    assert (change.since, change.cause) == ("the card in In[1]", "torch")
-    assert ledger.look(t, tnp.inspect(t)).change is None
-    t.numpy()[0] = 7
-    change = ledger.look(t, tnp.inspect(t)).change
-    assert (change.since, change.cause) == ("the card in In[2]", "uncounted")
 
 
 def test_another_name_of_the_same_elements_is_known(session, ledger):
@@ -42,18 +27,6 @@ def test_another_name_of_the_same_elements_is_known(session, ledger):
     assert ledger.change_of(alias, tnp.inspect(alias)).cause == "torch"
     other = t.view(2, 2)
     assert ledger.change_of(other, tnp.inspect(other)) is None
-
-
-def test_an_array_that_no_longer_shares_is_told(session, ledger):
-    """After a conversion, when the storage has moved."""
-    t = session.names["t"] = torch.zeros(4)
-    array = session.names["a"] = tnp.to_numpy(t)
-    ledger.note_conversion(t, array)
-    # As `module.to` does it: the tensor stays, and has other memory.
-    t.data = torch.zeros(4)
-    around = ledger.look(t, tnp.inspect(t))
-    assert ("a", "stale") in [(alias.name, alias.relation) for alias in around.aliases]
-    assert around.change.cause == "moved"
 
 
 def test_nothing_is_kept_alive_and_no_more_than_a_bounded_number(session, ledger, monkeypatch):
@@ -71,12 +44,3 @@ def test_nothing_is_kept_alive_and_no_more_than_a_bounded_number(session, ledger
     assert ledger.change_of(t, tnp.inspect(t)) is None
     ledger.forget()
     assert not ledger._records
-
-
-def test_a_budget_of_nothing_reads_nothing(session, ledger):
-    """No change is reported."""
-    session.options = DisplayOptions(max_read_nbytes=0)
-    t = session.names["t"] = torch.zeros(4)
-    ledger.look(t, tnp.inspect(t))
-    t.numpy()[0] = 7
-    assert ledger.change_of(t, tnp.inspect(t)) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 RENDERERS = {
-    "tensornp.core.convert.plan.ConversionPlan": "tensornp.render.tensor.receipt:plan_document",
+    "tensornp.core.convert.plan.ConversionPlan": "tensornp.render.layout.document:lines_document",
     "tensornp.core.memory.aliases.Aliases": "tensornp.render.tensor.aliases:aliases_document",
     "tensornp.core.summary.card.TensorSummary": "",
     "tensornp.core.summary.container.ArraySummary": "tensornp.render.tensor.card:array_document",
@@ -14,7 +14,7 @@ RENDERERS = {
     "tensornp.core.summary.stats.StatsSummary": "tensornp.render.values:stats_document",
     "tensornp.core.summary.view.Unshown": "tensornp.render.layout.document:unshown_document",
     "tensornp.core.tensor.facts.TensorInfo": "tensornp.render.tensor.info:info_document",
-    "tensornp.core.tensor.shards.ShardFacts": "tensornp.render.tensor.info:shard_document",
+    "tensornp.core.tensor.shards.ShardFacts": "tensornp.render.layout.document:lines_document",
     "tensornp.core.values.compare.compare.Comparison": "tensornp.render.values:comparison_document",
     "tensornp.core.values.locate.Location": "tensornp.render.values:location_document",
     "tensornp.core.values.stats.distribution.Histogram": "tensornp.render.values:histogram_document",

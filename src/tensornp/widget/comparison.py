@@ -49,10 +49,6 @@ class ComparisonTable(LiveTable):
             {row.name: row for row in released_rows(side, namespace, "")} for side in (found._first, found._second)
         )
         self._pairs = [(first[name], second[found._pairs[name]]) for name in live.names]
-        self._called = [
-            [legible(one) for one in (name, b.name, *found._other_names(name), a.code, b.code) if one]
-            for name, (a, b) in zip(live.names, self._pairs, strict=True)
-        ]
         every = [(name, found[name]) for name in live.names]
         self._notes = [
             ": ".join(filter(None, (one.verdict, why.get(name, "")))) if one.equal else "" for name, one in every
@@ -75,11 +71,9 @@ class ComparisonTable(LiveTable):
         super().close()
 
     def _found(self, text: str) -> list[int]:
-        """Return the weights with a matching name or expression in either model."""
-        flat = [(i, name) for i, names in enumerate(self._called) for name in names]
-        found = {flat[k][0] for k in searched(text, [name for _, name in flat])}
-        # An index in brackets is no glob where it is written so: layers[3].
-        return sorted(found | {i for i, name in flat if "[" in text and text in name})
+        """Return the weights with a matching name in either model."""
+        both = (searched(text, [legible(pair[side].name) for pair in self._pairs]) for side in (0, 1))
+        return sorted({i for found in both for i in found})
 
     def _open(self, request: Request) -> Answer:
         """Return the message that opens the window on both sides at their largest difference."""

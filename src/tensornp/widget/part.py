@@ -82,11 +82,6 @@ class LivePart(anywidget.AnyWidget):
         self.on_msg(self._receive)
         _living.add(self)
 
-    def __del__(self) -> None:
-        # One that was interrupted while it was made has nothing to close.
-        if self.comm is not None:
-            super().__del__()
-
     def open(self) -> None:
         """Open the comm, if there is a page."""
         if not runs_without_page(get_ipython()):
@@ -120,16 +115,12 @@ class LivePart(anywidget.AnyWidget):
             getattr(self.comm, "__dict__", {}).pop("_reply_subshell_id", None)
 
     def _handle_msg(self, msg: Any) -> None:
-        """Handle a message of the comm, and ignore nonsense."""
-        try:
-            data = msg["content"]["data"]
-            method, content = data.get("method"), data.get("content")
-        except (AttributeError, KeyError, TypeError):
-            return
-        if method == "request_state":
+        """Handle a message of the comm, which has no buffers in marimo."""
+        data = msg["content"]["data"]
+        if data["method"] == "request_state":
             self.send_state()
-        elif method == "custom":
-            self._handle_custom_msg(content, msg.get("buffers"))
+        elif data["method"] == "custom":
+            self._handle_custom_msg(data["content"], msg.get("buffers"))
 
     def _docks(self, _: Request) -> Answer:
         self.on_docked()

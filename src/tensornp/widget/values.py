@@ -123,11 +123,10 @@ class Values:
         if not isinstance(goal, tuple) and goal not in ("", *_SOUGHT):
             raise BadRequestError(NONSENSE)
         self.looked_at, self.is_shown = looked_at, True
-        suggestion = looked_at.suggestion if looked_at.binder is not None else ""
         return {
             "type": "values",
             "name": looked_at.name or "the tensor",
-            "suggestion": suggestion,
+            "suggestion": looked_at.suggestion if looked_at.binder is not None else "",
             "goal": list(goal) if isinstance(goal, tuple) else goal,
         }
 

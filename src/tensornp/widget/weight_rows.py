@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite, alarm_text, alarms_of
 from tensornp.errors import TensornpError
@@ -113,11 +112,10 @@ def note_html(text: str) -> str:
 
 
 class ScanFound(NamedTuple):
-    """Scan results by name, a sentence on all, and the progress if it was stopped."""
+    """Scan results by name, and a sentence on all."""
 
     found: dict[str, Found]
     said: str
-    stopped: str = ""
 
 
 def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
@@ -146,10 +144,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
     said += [NOT_LOOKED_AT] if unguarded.left_out else []
-    far = f"when {len(table):,} of {counted(len(there), 'weight')} were read" if table else "before any weight was read"
-    return ScanFound(
-        found, " · ".join(said), "" if table.complete else f"the scan was stopped {far}; Read again reads all"
-    )
+    return ScanFound(found, " · ".join(said))
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

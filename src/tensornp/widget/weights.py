@@ -221,14 +221,12 @@ class WeightsWidget(LivePart):
 
     def _show(self, scanned: ScanFound) -> None:
         """Show the results of a scan."""
-        found, self.scanned, stopped = scanned
+        found, self.scanned = scanned
         if found:
             self._tree.learn(found)
             num = sum(bool(one.figures) for one in self._found.values())
             calm = note_html(f"no NaN and no infinity in {counted(num, 'weight')}") if num else ""
             self.findings = findings_html(self._weights, self._found) or calm
-        if stopped:
-            self.findings = findings_html(self._weights, self._found) + note_html(stopped)
 
 
 def live_weights(

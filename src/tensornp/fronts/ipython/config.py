@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import Field, fields
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -13,6 +11,7 @@ from IPython.display import display
 from traitlets import All, Enum, Int, Union, observe
 from traitlets.config import Configurable
 
+import tensornp
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.arguments import as_usage_errors
 
@@ -103,7 +102,6 @@ class GuideMagics(Magics):
             display(displayed("%tensornp", self._guide), raw=True)
 
     def _guide(self) -> Document:
-        from tensornp.core.values.stats.fast import MAX_NBYTES_PLAIN
         from tensornp.render.layout.document import Document, headline
         from tensornp.render.layout.table import Table, TableRow
 
@@ -112,9 +110,6 @@ class GuideMagics(Magics):
             meaning, now = option.metadata["help"], getattr(self._display, option.name)
             text = f"{now}" if now == option.default else f"{now} (default: {option.default})"
             rows.append(TableRow((option.name, text, meaning)))
-        fast = "numba is not installed"
-        with suppress(PackageNotFoundError):
-            fast = f"numba {version('numba')}, for statistics of more than {MAX_NBYTES_PLAIN >> 20} MiB"
         commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
         options = Table(("option", "now", "meaning"), tuple(rows))
-        return Document((headline(f"tensornp {version('tensornp')} · fast: {fast}"), commands, options))
+        return Document((headline(f"tensornp {tensornp.__version__}"), commands, options))

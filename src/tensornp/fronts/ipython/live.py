@@ -223,7 +223,7 @@ class Live:
         return TensorWidget(binder=self._bind, reaches=partial(reaches, self._shell), **self._facts(card))
 
     def _facts(self, card: _Card) -> dict[str, Any]:
-        """Return the facts of a card for its toggle."""
+        """Return the arguments of a toggle for its card."""
         around = card.summary.surroundings
 
         def look(tensor: Any, info: TensorInfo) -> Surroundings:

@@ -140,6 +140,11 @@ def unshown_document(record: Unshown) -> Document:
     return printed(f"{record.type_name} (not shown: {record.reason})")
 
 
+def lines_document(record: object) -> Document:
+    """Return the text of a record, a line below the other."""
+    return Document((small_print(*str(record).split("\n")),), CARD)
+
+
 def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:
     """Return a document by MIME type, as `bundle` does."""
     made = cache(make)

@@ -9,8 +9,7 @@ from typing import Any
 from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
-from tensornp.core.tensor.shards import ShardFacts
-from tensornp.render.layout.document import Document, Part, small_print
+from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.tensor.badges import badges_line, badges_of
@@ -40,8 +39,3 @@ def _said(value: Any) -> str:
     if isinstance(value, TensorInfo):
         return f"{value.type_name} {value.shape} {value.dtype}"
     return legible(str(value))
-
-
-def shard_document(facts: ShardFacts) -> Document:
-    """Return the part of this rank; other ranks are not asked."""
-    return Document((small_print(str(facts)),))

@@ -138,11 +138,6 @@ def receipts_text(plans: list[ConversionPlan]) -> str:
     return f"{counted(len(plans), 'tensor')}: {', '.join(parts)}"
 
 
-def plan_document(plan: ConversionPlan) -> Document:
-    """Return the facts of a plan, a line each; its code names the tensor ``t``."""
-    return Document((small_print(*str(plan).split("\n")),), CARD)
-
-
 def way_back_document(why_copied: str, nbytes: int) -> Document:
     """Return whether a tensor shares the memory of its array, or why it is a copy."""
     text = "shares memory: a write to the array is seen in the tensor, and the other way round"
