@@ -59,7 +59,6 @@ def weights(
     - Only parts of a remote file are read. User, password and query are sent to its server and never shown.
     - Quantized GGUF weights and block-scaled float8 weights give dequantized values; ``entry.codes`` has the codes.
     - Packed integer formats give their codes, without statistics.
-    - DTensor and torch's quantized tensors have no values in files of `torch.save`; open what torch.load returns.
     """
     if issubclass(type(obj), WeightsExplorer):
         return obj  # type: ignore[no-any-return]

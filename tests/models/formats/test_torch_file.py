@@ -17,7 +17,6 @@ from written_torch import named, tensor, written
 
 import tensornp as tnp
 from tensornp.models.pickles.reader import Import
-from tensornp.models.pickles.torch_pickle import QUANTIZED
 from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.layout.style import ALARM_TEXT
 from tensornp.render.models.weights import weights_document
@@ -192,25 +191,3 @@ def test_the_code_of_a_pickled_module_runs(obj, tmp_path):
     torch.save(obj, path)
     for entry in tnp.weights(path).values():
         assert eval(entry.code, {"tnp": tnp}).tolist() == entry.to_numpy().tolist()
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", FORMATS)
-def test_what_torch_has_quantized_is_listed_without_values(tmp_path, kind):
-    """By tensor, by channel, and packed in a module: no codes are taken for weights."""
-    quantize_dynamic = pytest.importorskip("torch.ao.quantization").quantize_dynamic
-    model = quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 3)), {torch.nn.Linear}, dtype=torch.qint8)
-    made = {
-        "by channel": torch.quantize_per_channel(torch.ones(4, 3), torch.ones(4), torch.zeros(4), 0, torch.quint8),
-        "by tensor": torch.quantize_per_tensor(torch.ones(4, 3), 0.1, 0, torch.qint32),
-        "plain": torch.ones(2),
-        **model.state_dict(),
-    }
-    torch.save(made, tmp_path / "x.pt", **FORMATS[kind])
-    explorer = tnp.weights(tmp_path / "x.pt")
-    listed = [(one.dtype, one.shape, one.nbytes) for one in explorer.values() if one.problem == QUANTIZED]
-    assert sorted(listed) == [("qint32", (4, 3), 48), ("qint8", (3, 4), 12), ("quint8", (4, 3), 12)]
-    with pytest.raises(tnp.NoDataError, match="quantized by torch"):
-        explorer["by tensor"].to_numpy()
-    assert explorer["plain"].to_numpy().tolist() == [1, 1]
-    assert not tnp.compare(tmp_path / "x.pt", tmp_path / "x.pt").equal

@@ -9,9 +9,11 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from child import in_fork
+from lone_rank import distributed
 from torch import nn
 
 import tensornp as tnp
@@ -47,21 +49,44 @@ def expect_listed_alike(live: Any, path: Path) -> tnp.WeightsExplorer:
 
 @pytest.mark.parametrize("kind", FORMATS)
 @in_fork
-def test_a_dtensor_is_listed_without_values(tmp_path, kind):
-    """A part is never taken for the whole; nothing that it wants to import is unknown."""
+def test_a_dtensor_of_which_this_rank_has_all_gives_its_values(tmp_path, kind):
+    """Sharded over one rank, or replicated; nothing that it wants to import is unknown."""
+    from torch.distributed.tensor import Replicate, Shard
+
+    mesh, whole = begin_group(1), torch.arange(12.0).view(3, 4)
+    made = {
+        "w": distributed(whole, mesh, [Shard(0)]),
+        "b": distributed(whole.bfloat16(), mesh, [Replicate()]),
+        "p": nn.Parameter(distributed(whole.T, mesh, [Shard(1)])),
+    }
+    torch.save(made, tmp_path / "x.pt", **FORMATS[kind])
+    explorer = expect_listed_alike(made, tmp_path / "x.pt")
+    assert explorer.problems == []
+    assert np.array_equal(explorer["w"].to_numpy(), whole.numpy())
+    assert np.array_equal(explorer["b"].to_numpy(slice(1, 2)).astype(np.float32), whole.numpy()[1:2])
+    assert np.array_equal(explorer["p"].to_numpy(), whole.numpy().T)
+
+
+@in_fork
+def test_a_part_of_a_dtensor_is_never_taken_for_the_whole(tmp_path):
+    """Its shape is that of the whole, its bytes those that are there, and the reason names the shape of the part."""
     from torch.distributed import tensor as distributed
 
     mesh, part = begin_group(2), torch.ones(2, 4)
     made = {
         "shard": distributed.DTensor.from_local(part, mesh, [distributed.Shard(0)], run_check=False),
         "partial": distributed.DTensor.from_local(part, mesh, [distributed.Partial()], run_check=False),
+        "same": distributed.DTensor.from_local(part, mesh, [distributed.Replicate()], run_check=False),
     }
-    torch.save(made, tmp_path / "x.pt", **FORMATS[kind])
-    explorer = tnp.weights(tmp_path / "x.pt")
-    assert not any("wants to import" in one for one in explorer.problems)
+    torch.save(made, tmp_path / "x.pt")
+    explorer = expect_listed_alike(made, tmp_path / "x.pt")
     assert explorer["shard"].shape == (4, 4) and explorer["shard"].nbytes == 32
-    for name in made:
-        assert explorer[name].problem.startswith("DTensor computes its values")
+    assert explorer["shard"].problem.startswith(
+        "the file holds the part of one rank, of shape (2, 4); save full_tensor()"
+    )
+    assert explorer["partial"].problem.startswith("its part of it is not told, or is to be added")
+    assert explorer["same"].to_numpy().tolist() == part.tolist()
+    for name in ("shard", "partial"):
         for use in (explorer[name].to_numpy, explorer[name].stats):
             with pytest.raises(tnp.NoDataError):
                 use()

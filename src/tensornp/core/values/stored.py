@@ -39,6 +39,7 @@ class StoredValues:
     read_box: Callable[[Box], torch.Tensor]
     read_flat: Callable[[int, int], torch.Tensor] | None = None
     where: str = "tensor of a file"
+    quantized: str = ""
     codes: StoredValues | None = None
     scheme: object = None
 

@@ -183,7 +183,7 @@ class FileSource(StoredSource):
         values = StoredSource.values(self)
         if self.codec is not None:
             codes = self.codes.values() if self.codes is not None else None
-            return replace(values, codes=codes, scheme=self.codec)
+            return replace(values, quantized=getattr(self.codec, "quantized", ""), codes=codes, scheme=self.codec)
         return values if self.strides is not None else replace(values, read_flat=self._read_flat)
 
     def elements(self, ranges: Ranges) -> Array:

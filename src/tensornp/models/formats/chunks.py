@@ -44,6 +44,8 @@ class StoredChunk(NamedTuple):
         tensor: Any = found.root
         record = storages.get(tensor.storage.key) if type(tensor) is PickledTensor and tensor.storage else None
         problem = why_unread(tensor, record) if record is not None else "it is not a tensor of torch.save"
+        if not problem and tensor.quantizer is not None:
+            problem = "it is quantized, which no chunk is"
         if not problem and (tensor.dtype, tensor.shape) != (dtype, self.sizes):
             problem = f"it is {tensor.dtype} of shape {tensor.shape}, and {dtype} of shape {self.sizes} is listed"
         if problem or record is None:

@@ -1,12 +1,12 @@
 """List files of `torch.save`: the zip, and the format before it.
 
-A pickle is read and not run, and no value of a tensor is read. Tensors of big-endian files, those that torch has
-quantized, and those whose class computes their values have none.
+A pickle is read and not run, and no value of a tensor is read. Tensors of big-endian files have no values.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,11 +20,12 @@ from tensornp.models.entries.source import NoSource
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.contents import Beside, Contents
+from tensornp.models.formats.torch_quantized import quantized
 from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import optimizers_in
 from tensornp.models.pickles.leaves import Leaves, names_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
-from tensornp.models.pickles.torch_pickle import QUANTIZED, PickledTensor, Storage, read_torch_pickle
+from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, read_torch_pickle
 from tensornp.models.pickles.wanted import wanted_of
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -170,9 +171,14 @@ class _Storages(NamedTuple):
     wanted: tuple[str, ...]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
-        return self._wrapper(tensor, name, code) if tensor.storage is None else self._laid(tensor, name, code)
+        laid = partial(self._laid, name, code)
+        if tensor.storage is None:
+            return self._wrapper(name, tensor, code)
+        if tensor.quantizer is not None and not tensor.problem:
+            return quantized(laid(tensor), tensor.quantizer, laid)
+        return laid(tensor)
 
-    def _laid(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
+    def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
         problem = why_unread(tensor, record)
         itemsize = stored_dtype(tensor.dtype).itemsize
@@ -183,8 +189,6 @@ class _Storages(NamedTuple):
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
         nbytes = 0 if tensor.problem else nbytes_of(source)
-        if tensor.problem == QUANTIZED and tensor.storage is not None:
-            nbytes = min(math.prod(tensor.shape) * tensor.storage.itemsize, tensor.storage.nbytes)
         notes = [tensor.class_name]
         if not problem and tensor.storage_nbytes > nbytes:
             notes.append(part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk"))
@@ -193,12 +197,12 @@ class _Storages(NamedTuple):
             note=", ".join(filter(None, notes)), problem=problem, wanted_imports=self.wanted,
         )  # fmt: skip
 
-    def _wrapper(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
+    def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
         kind = "parameter" if tensor.is_parameter else "tensor"
         if not tensor.dtype:
             return nothing(name, kind, code, tensor.problem, self.file.path)._with_(wanted_imports=self.wanted)
-        parts = [self._laid(one, name, code) for one in tensor.parts if one.dtype]
+        parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
         # Two attributes can be one tensor.
         nbytes = sum({part.extents: part.nbytes for part in parts}.values())
         path = self.file.path

@@ -37,16 +37,19 @@ _STORAGES = {
     "ComplexDoubleStorage": "complex128", "UntypedStorage": "uint8", "QInt8Storage": "qint8",
     "QUInt8Storage": "quint8", "QInt32Storage": "qint32", "QUInt4x2Storage": "quint4x2", "QUInt2x4Storage": "quint2x4",
 }  # fmt: skip
+_CODES = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
+"""The dtype of the codes of a quantized tensor."""
 _ITEMSIZES = {
-    dtype: stored_dtype(dtype).itemsize if dtype in KNOWN else 4 if dtype == "qint32" else 1
+    dtype: 1 if dtype.endswith(("x2", "x4")) else stored_dtype(_CODES.get(dtype, dtype)).itemsize
     for dtype in _STORAGES.values()
 }
 """Bytes of an element of each storage; a byte of quint4x2 has two codes."""
 _MAX_REPEATED = 2**32
 """Elements of a view, in which stored ones repeat, that are read at most."""
-QUANTIZED = "it is quantized by torch, which is not decoded; give weights what torch.load returns"
-_QUANTIZED = ("qint8", "quint8", "qint32", "quint4x2", "quint2x4")
-_SCALAR = re.compile(r"b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,4}")
+DTENSOR = "DTensor"
+_KEPT_WHOLE = ("Shard", "_StridedShard", "Replicate")
+"""Placements under which the elements of a rank are elements of the whole."""
+SCALAR = re.compile(r"b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,4}")
 
 
 class Storage(NamedTuple):
@@ -61,7 +64,8 @@ class Storage(NamedTuple):
 class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
-    `problem` says why it is not read. A tensor without a storage is of a class that computes its values from `parts`.
+    `problem` says why it is not read. A tensor with a `quantizer` shows the integer codes. A tensor without a storage
+    is of a class that computes its values from `parts`.
     """
 
     storage: Storage | None = None
@@ -71,6 +75,7 @@ class PickledTensor(NamedTuple):
     strides: tuple[int, ...] = ()
     is_parameter: bool = False
     problem: str = ""
+    quantizer: Any = None
     class_name: str = ""
     parts: tuple[PickledTensor, ...] = ()
 
@@ -123,14 +128,14 @@ def _storage_of(pid: Any) -> Any:
 
 def _tensor(
     storage: Any = None, offset: Any = None, shape: Any = None, strides: Any = None, _: Any = False,
-    hooks: Any = None, metadata: Any = None, *, dtype: str = "",
+    hooks: Any = None, metadata: Any = None, *, dtype: str = "", quantizer: Any = None,
 ) -> PickledTensor:  # fmt: skip
     shape, strides = sizes_of(shape), sizes_of(strides)
     if type(storage) is not Storage or not is_size(offset) or shape is None or strides is None:
         raise TypeError
-    dtype = dtype or storage.dtype
+    dtype = dtype or (_CODES.get(storage.dtype, storage.dtype) if quantizer is not None else storage.dtype)
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
-    made = PickledTensor(storage, name, offset, shape, strides)
+    made = PickledTensor(storage, name, offset, shape, strides, quantizer=quantizer)
     if problem := _problem(made):
         return made._replace(problem=problem)
     # A view may be meant conjugated or negated.
@@ -138,8 +143,6 @@ def _tensor(
 
 
 def _problem(tensor: PickledTensor) -> str:
-    if tensor.dtype in _QUANTIZED:
-        return QUANTIZED
     if tensor.dtype not in KNOWN:
         return f"its dtype {tensor.dtype} is not known" if tensor.dtype else "its dtype is not told"
     if len(tensor.shape) != len(tensor.strides):
@@ -167,18 +170,30 @@ def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
 
 
 def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
-    """Return a tensor whose class computes its values from parts, as DTensor and those of torchao do."""
+    """Return a tensor whose class computes its values, such as DTensor and those of torchao."""
     name, shape = legible(class_of(cls)[1][:MAX_NAME]), sizes_of(shape)
     if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
         raise TypeError
     tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
-    every = (one for table in tables for one in islice(table.values(), _MAX_INNER))
-    inner = [one for one in every if type(one) is PickledTensor]
+    pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
+    attributes = {key: value for key, value in pairs if type(key) is str}
+    inner = [one for one in attributes.values() if type(one) is PickledTensor]
     parts = {id(part): part for one in inner for part in (one.parts if one.storage is None else (one,))}
     dtype_name = legible(torch_name(dtype)[:MAX_NAME])
-    why = f"{name} computes its values, and no class that a file names is imported"
-    problem = f"{why}; give weights what torch.load returns, if you trust the file"
-    return PickledTensor(None, dtype_name, 0, shape, problem=problem, class_name=name, parts=tuple(parts.values()))
+    made = PickledTensor(None, dtype_name, 0, shape, class_name=name, parts=tuple(parts.values()))
+    if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
+        why = f"{name} computes its values, and no class that a file names is imported"
+        return made._replace(problem=f"{why}; give weights what torch.load returns, if you trust the file")
+    # A part that is the whole is read.
+    local, spec = attributes.get("_local_tensor"), attributes.get("_spec")
+    placements: Any = spec.state.get("placements") if type(spec) is Opaque and type(spec.state) is dict else None
+    is_kept = type(placements) in (tuple, list) and all(class_of(one)[1] in _KEPT_WHOLE for one in placements)
+    if type(local) is not PickledTensor or not is_kept:
+        return made._replace(problem="its part of it is not told, or is to be added to those of other ranks")
+    if local.storage is not None and (local.dtype, local.shape) == (made.dtype, made.shape):
+        return local._replace(class_name=DTENSOR)
+    why = f"the file holds the part of one rank, of shape {local.shape}"
+    return made._replace(problem=f"{why}; save full_tensor() of it, or all ranks by torch.distributed.checkpoint")
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -191,7 +206,7 @@ def _scalar(dtype: Any, data: Any) -> Any:
     code = dtype.args[0]
     order = dtype.state[1].replace("|", "<")
     data = data.encode("latin-1") if type(data) is str else data
-    stored = np.dtype(f"{order}{code}") if _SCALAR.fullmatch(code) else None
+    stored = np.dtype(f"{order}{code}") if SCALAR.fullmatch(code) else None
     if stored is None or len(data) != stored.itemsize:
         raise ValueError
     return np.ndarray((), stored, data).item()
@@ -226,7 +241,7 @@ _TENSOR_IMPORTS: dict[Import, Maker | None] = (
     | _of("torch._utils", "_rebuild_tensor _rebuild_tensor_v2", _tensor)
     | _of("torch._utils", "_rebuild_tensor_v3", lambda *a: _tensor(*a[:6], *a[7:8], dtype=torch_name(a[6]) or "?"))
     | _of("torch._utils", "_rebuild_parameter _rebuild_parameter_with_state", _parameter)
-    | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4]))
+    | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4], *a[5:6], quantizer=a[4] or ()))
     | _of("torch._utils", "_rebuild_wrapper_subclass")
 )
 """Imports of tensors and containers."""

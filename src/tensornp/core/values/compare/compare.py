@@ -147,7 +147,8 @@ def compare(a: Any, b: Any) -> Comparison:
         cure = "compare t.full_tensor(), which all ranks must call"
         raise NoDataError(f"the first holds {held[0]}; the second, {held[1]}; {cure}")
     # The dtypes are those of a tensor in memory.
-    shapes, dtypes = (first.shape, second.shape), (described(a).dtype, described(b).dtype)
+    own, other = ((type(one) is StoredValues and one.quantized) or described(one).dtype for one in (a, b))
+    shapes, dtypes = (first.shape, second.shape), (own, other)
     if (first.shape, first.nested_shapes) != (second.shape, second.nested_shapes):
         verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
         retyped = ("tensor",) if dtypes[0] != dtypes[1] else ()
