@@ -81,13 +81,3 @@ def test_a_configuration_that_cannot_be_read_is_a_problem(folder, monkeypatch):
     assert "config.json' is not valid JSON" in tnp.weights(folder).problems[0]
     (folder / "config.json").unlink()
     assert tnp.weights(folder).problems == []
-
-
-def test_a_folder_with_one_torch_file_is_that_file(tmp_path):
-    """Of several, one is to be named."""
-    (tmp_path / "config.json").write_text("{}")
-    torch.save({"a": torch.ones(3)}, tmp_path / "pytorch_model.bin")
-    assert list(tnp.weights(tmp_path)) == ["a"]
-    torch.save({"a": torch.ones(3)}, tmp_path / "other.pt")
-    with pytest.raises(tnp.CheckpointError, match=r"has several: 'other.pt', 'pytorch_model.bin'; name one of them"):
-        tnp.weights(tmp_path)

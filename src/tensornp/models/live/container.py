@@ -22,7 +22,7 @@ from tensornp.models.live.listing import MAX_LEAVES, Listing
 from tensornp.models.live.module import list_module, parameters_of
 from tensornp.models.live.optimizer import list_optimizer
 from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, optimizers_in, with_names
-from tensornp.models.quantization import with_meaning
+from tensornp.models.quantization import with_meaning, with_pairs
 
 _INDEX = re.compile(r"\[(\d{1,9})\]")
 
@@ -59,7 +59,7 @@ def explorer_of(
         problems += [f"the states are not named by this model, {one}" for one in why if one]
     entries, _ = with_meaning(relate(entries))
     return WeightsExplorer(
-        entries, expression or type(obj).__name__, metadata=values, problems=problems,
+        with_pairs(entries), expression or type(obj).__name__, metadata=values, problems=problems,
         is_of_module=is_of_module, classes=listing.classes,
     )  # fmt: skip
 

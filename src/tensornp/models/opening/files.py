@@ -26,7 +26,7 @@ from tensornp.models.quantization import may_have_meaning, with_meaning
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
 OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
-CONFIG = "config.json"
+CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_PARTS = 100_000
 _PART = re.compile(
@@ -58,7 +58,7 @@ def open_file(path: Place) -> Contents:
 
 
 def _with_config(found: Contents, folder: Place | None) -> Contents:
-    """Return contents with the meaning that the configuration in their folder gives to codes."""
+    """Return contents with the meaning that the configurations in their folder give to codes."""
     config, unread = config_beside(folder) if folder is not None else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
@@ -134,13 +134,17 @@ def _missing(names: list[str]) -> list[str]:
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configuration in a folder by its name, and the problems."""
-    try:
-        return {"config": json_in(folder / CONFIG)}, []
-    except AbsentError:
-        return {}, []
-    except UNREADABLE as error:
-        return {}, [str(error)]
+    """Return the configurations in a folder by name, and the problems."""
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for name in (CONFIG, ADAPTER_CONFIG):
+        try:
+            found[name.removesuffix(".json")] = json_in(folder / name)
+        except AbsentError:
+            continue
+        except UNREADABLE as error:
+            problems.append(str(error))
+    return found, problems
 
 
 def json_in(path: Place) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from tensornp.models.opening.files import (
     open_index,
     open_offload_folder,
 )
-from tensornp.models.quantization import with_meaning
+from tensornp.models.quantization import with_meaning, with_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +54,8 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
     entries, _ = with_meaning(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
-    return WeightsExplorer(_ordered(entries), typed, metadata=found.metadata, problems=found.problems)
+    entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
+    return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
