@@ -14,8 +14,9 @@ from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
 from tensornp.models.entries.relations import held_by, identity_of, not_counted, stored_in_files, stored_in_memory
 from tensornp.models.names.quoted import closest, names_above, shown_name
-from tensornp.models.names.search import facts_of, fitting
+from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
+from tensornp.models.outline.columns import facts_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -125,12 +126,12 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return an explorer of the weights with a matching name.
 
         A text matches if all its words do: parts of the name, or globs; or, for words of no name, the class of its
-        module or the dtype. A glob without a star at either end matches anywhere. Capitals only matter if the text has
-        some. A compiled regular expression is searched.
+        module, the dtype, the kind, the file, "trained", "frozen" or "tied". A glob without a star at either end
+        matches anywhere. Capitals only matter if the text has some. A compiled regular expression is searched.
         """
         entries = list(self._entries.values())
         names = [entry.name for entry in entries]
-        places = fitting(pattern, names, lambda: [facts_of(one.name, one.dtype, self.classes) for one in entries])
+        places = fitting(pattern, names, lambda: [facts_of(one, self.classes) for one in entries])
         return self._some([entries[i] for i in places], pattern if isinstance(pattern, str) else pattern.pattern)
 
     def _some(self, entries: list[WeightEntry], said: str) -> WeightsExplorer:

@@ -91,6 +91,22 @@ def test_a_text_between_slashes_is_a_regular_expression():
         explorer.find("/(/")
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("frozen", ["0.weight"]), ("trained", ["0.bias"]), ("linear frozen", ["0.weight"]), ("tied", ["2.w", "3.w"]),
+     ("buffer", ["1.running_mean", "1.running_var", "1.num_batches_tracked"])],
+)  # fmt: skip
+def test_words_of_no_name_find_kinds_and_states(words, found):
+    """What the columns of a tree say is found as well."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3, affine=False))
+    model[0].weight.requires_grad_(False)
+    for name in ("2", "3"):
+        model.add_module(name, torch.nn.Module())
+        model[-1].w = torch.nn.Buffer(torch.ones(2)) if name == "2" else model[-2].w
+    explorer = tnp.weights(model)
+    assert [name for name in explorer.find(words) if words != "buffer" or name[0] == "1"] == found
+
+
 def test_words_of_no_name_find_classes_dtypes_and_findings():
     """In a tree, and but for the findings with `find`; names come first."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.LayerNorm(3, dtype=torch.float64))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.errors import BadRequestError
-from tensornp.models.names.quoted import closest, names_above, shown_name
+from tensornp.models.names.quoted import closest, shown_name
 
 _WILDCARDS = frozenset("*?[")
 _BRACES = re.compile(r"\{([^{}]+)\}")
@@ -57,12 +57,6 @@ def fitting(
         # A pass over all names for each word: a call for each name would take ten times as long.
         found = _having(word, searched, found) or (_having(word, others(), found) if others() else [])
     return found
-
-
-def facts_of(name: str, dtype: str, classes: Mapping[str, str]) -> str:
-    """Return the class of the innermost module of a weight and its dtype, which a search takes too."""
-    above = next(filter(classes.__contains__, names_above(name)), "") if classes else ""
-    return f"{classes.get(above, '')} {dtype}"
 
 
 def is_expression(text: str) -> bool:

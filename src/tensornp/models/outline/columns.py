@@ -1,16 +1,16 @@
-"""Define the columns of weights, and search, filter and sort by them."""
+"""Define the columns of weights, and search and sort by them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
-from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name
+from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name, names_above
 from tensornp.models.names.search import fitting
 from tensornp.models.outline.fold import Row
 
@@ -37,7 +37,6 @@ class Column(NamedTuple):
     name: str
     text: Callable[[Row], str] | None = None
     order: Callable[[WeightEntry], Any] | None = None
-    choice: Callable[[WeightEntry], str] | None = None
     figure: Callable[[TensorStats], float | None] | None = None
     figure_text: Callable[[float], str] = at_a_glance
     is_always: bool = False
@@ -150,17 +149,16 @@ FINDINGS = "findings"
 COLUMNS: tuple[Column, ...] = (
     # An empty name could not be seen.
     Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
-    Column("kind", lambda row: row.entries[0].kind, lambda one: one.kind, lambda one: one.kind, is_said_once=True),
+    Column("kind", lambda row: row.entries[0].kind, lambda one: one.kind, is_said_once=True),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,
         is_always=True, has_large_first=True,
     ),
     Column("elements", None, lambda one: one.numel, is_always=True, has_large_first=True),
     Column(
-        "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, lambda one: one.dtype,
-        is_said_once=True,
+        "dtype", lambda row: cut(row.entries[0].dtype, MAX_SHOWN), lambda one: one.dtype, is_said_once=True,
     ),
-    Column("where", _where, lambda one: one.location, lambda one: one.location, is_said_once=True),
+    Column("where", _where, lambda one: one.location, is_said_once=True),
     Column(
         "bytes", _bytes_of_each, lambda one: one.nbytes,
         is_always=True, has_large_first=True,
@@ -183,7 +181,6 @@ COLUMNS: tuple[Column, ...] = (
 
 MAX_PATTERN = 200
 """Characters of a search; a regular expression is not timed."""
-STATES = ("trained", "frozen", "tied", "no values")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +190,11 @@ class Asked:
     search: str = ""
     sort: str = ""
     descending: bool = False
-    filters: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_list(self) -> bool:
         """Return whether the view is a list of full names instead of a tree."""
-        return bool(self.search or self.filters or self.sort)
+        return bool(self.search or self.sort)
 
 
 def searched(text: str, names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple) -> list[int]:
@@ -208,32 +204,9 @@ def searched(text: str, names: Sequence[str], facts: Callable[[], Sequence[str]]
     return fitting(text, names, facts)
 
 
-def passes(one: WeightEntry, filters: tuple[tuple[str, str], ...], found: Any = None) -> bool:
-    """Return whether a weight passes the filters.
-
-    `found` has the results of a scan: `worst` returns the worst finding of a weight by its name.
-    """
-    for column, wanted in filters:
-        if column == FINDINGS:
-            is_passed = found is not None and found.worst(one.name) == wanted
-        elif column == "state":
-            is_passed = has_state(one, wanted)
-        else:
-            choice = column_called(column).choice
-            is_passed = choice is None or choice(one) == wanted
-        if not is_passed:
-            return False
-    return True
-
-
-def has_state(one: WeightEntry, state: str) -> bool:
-    """Return whether a weight is trained, frozen, tied, or has no values."""
-    if state == "tied":
-        return bool(one.tied_to)
-    if state == "no values":
-        return not one._can_be_read
-    return one._is_trained is (state == "trained")
-
-
-def filters() -> tuple[str, ...]:
-    return (*(column.name for column in COLUMNS if column.choice is not None), "state", FINDINGS)
+def facts_of(one: WeightEntry, classes: Mapping[str, str]) -> str:
+    """Return the words of a weight that a search takes besides its name."""
+    above = next(filter(classes.__contains__, names_above(one.name)), "") if classes else ""
+    state = {True: "trained", False: "frozen", None: ""}[one._is_trained]
+    words = (classes.get(above, ""), one.dtype, one.kind, state, "tied" * bool(one.tied_to), file_name(one.location))
+    return " ".join(filter(None, words))

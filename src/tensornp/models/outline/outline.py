@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.entries.relations import not_counted
-from tensornp.models.names.search import facts_of
-from tensornp.models.outline.columns import COLUMNS, Asked, Column, column_called, searched
+from tensornp.models.outline.columns import COLUMNS, Asked, Column, column_called, facts_of, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 
 MAX_OPEN, MAX_OPEN_MODULES = 16, 24
@@ -159,7 +158,7 @@ class Outline:
 
     def facts_of(self, one: WeightEntry, found: Any = None) -> str:
         """Return the words for a search: class, dtype, worst finding."""
-        return f"{facts_of(one.name, one.dtype, self._classes)} {found.worst(one.name) if found is not None else ''}"
+        return f"{facts_of(one, self._classes)} {found.worst(one.name) if found is not None else ''}"
 
     def modules_found(self, asked: Asked) -> list[Branch]:
         """Return the modules without weights whose name or class is searched for."""

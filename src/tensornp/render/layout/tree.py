@@ -84,13 +84,6 @@ def note_html(text: str, level: int, columns: Sequence[TreeColumn]) -> str:
     return f'<tr role="row" aria-level="{level}">{cell}</tr>'
 
 
-def select_html(name: str, label: str, options: Mapping[str, str]) -> str:
-    """Return the list of a filter: the texts of its values, after the one that filters nothing."""
-    every = {"": f"any {label}", **options}
-    inside = "".join(f'<option value="{escape(value)}">{escape(text)}</option>' for value, text in every.items())
-    return f'<select class="tensornp-select" name="{name}" aria-label="{label}">{inside}</select>'
-
-
 def row_html(row: TreeRow, columns: Sequence[TreeColumn]) -> str:
     """Return a row as HTML; all texts are escaped."""
     expanded = "" if row.is_open is None else f' aria-expanded="{str(row.is_open).lower()}"'
