@@ -148,16 +148,17 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
             raise BadRequestError(f"progress must be a function of two numbers or False, got {quoted(chosen)}")
         yield chosen or None
         return
-    from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
-
-    options = {"desc": what, "unit": "B", "unit_scale": True, "leave": False, "delay": _DELAY_S}
     bar: Any = None
+    begun = time.monotonic()
 
     def tell(done: int, total: int) -> None:
         nonlocal bar
-        if bar is None:
-            bar = tqdm(total=total, disable=sys.stderr is None, **options)
-        bar.update(done - bar.n)
+        if bar is None and time.monotonic() > begun + _DELAY_S and sys.stderr is not None:
+            from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+            bar = tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False)
+        if bar is not None:
+            bar.update(done - bar.n)
 
     try:
         yield tell
