@@ -148,20 +148,14 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
             raise BadRequestError(f"progress must be a function of two numbers or False, got {quoted(chosen)}")
         yield chosen or None
         return
-    bar: Any = None
-    begun = time.monotonic()
+    # `tqdm.auto` would leave a line in the saved notebook, or not, as a scan takes long.
+    from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+
+    bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=sys.stderr is None)
 
     def tell(done: int, total: int) -> None:
-        nonlocal bar
-        if bar is None and time.monotonic() > begun + _DELAY_S and sys.stderr is not None:
-            from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
+        bar.total = total
+        bar.update(done - bar.n)
 
-            bar = tqdm(desc=what, total=total, unit="B", unit_scale=True, leave=False)
-        if bar is not None:
-            bar.update(done - bar.n)
-
-    try:
+    with bar:
         yield tell
-    finally:
-        if bar is not None:
-            bar.close()
