@@ -13,6 +13,7 @@ import pytest
 import torch
 import written_dcp
 from forked import Forked
+from test_torch_file import Runs, leaves
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
@@ -23,16 +24,6 @@ from written_dcp import ITEMS, in_rows, of_ranks, save, whole, written
 import tensornp as tnp
 from tensornp.models.files.source_file import OpenFile
 from tensornp.render.models.weights import weights_document
-
-
-class Runs:
-    """Makes a folder, should anybody unpickle it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.folder),)
 
 
 class NotPlain:
@@ -77,14 +68,6 @@ def tree() -> dict[str, Any]:
     for name in (*saved, "uint16"):
         made[name] = torch.arange(5).float().to(getattr(torch, name))
     return made
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    if isinstance(value, torch.Tensor):
-        yield ".".join(map(str, path)), value
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in pairs:
-        yield from leaves(child, (*path, key))
 
 
 @pytest.mark.slow
