@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import ctypes
 import mmap
 import subprocess
 import sys
@@ -16,6 +15,7 @@ import torch
 from hypothesis import assume, given, settings
 from older import HAS_COMPLEX32
 from strategies import DTYPES, NATIVE_DTYPES, tensors
+from writes import raw
 
 import tensornp as tnp
 
@@ -95,12 +95,6 @@ def test_there_and_back_is_bit_exact(t):
     wide = torch.complex64 if t.is_complex() else torch.float32
     expected = plain.to(wide) if t.dtype not in NATIVE_DTYPES else plain
     assert raw(back) == raw(expected)
-
-
-def raw(t: torch.Tensor) -> bytes:
-    """Return the bytes of the elements in order."""
-    t = t.contiguous()
-    return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b""
 
 
 @settings(max_examples=25, deadline=None)

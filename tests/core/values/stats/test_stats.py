@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -166,16 +165,6 @@ def test_an_expanded_tensor_is_read_once_and_counted_as_often_as_it_is_meant():
     assert (found.count, found.mean, found.std, found.sum) == (2**40, 2.0, 1.0, 2**41)
     assert found.quantile(0.75) == pytest.approx(3.0, rel=0.005)
     assert found.histogram.counts.sum() == 2**40
-
-
-def test_threads_and_their_number_change_no_bit():
-    """1, 2 or 8 of them, also of the distribution."""
-    t = torch.randn(3_000_001, generator=torch.Generator().manual_seed(0))
-    t[1234567] = math.nan
-    found = [scan.scan(t, num_threads=n) for n in (1, 2, 8)]
-    assert found[0] == found[1] == found[2]
-    assert len({pickle.dumps(dataclass) for dataclass in found}) == 1
-    assert found[0].nan == 1
 
 
 def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
