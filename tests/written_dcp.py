@@ -47,7 +47,6 @@ def written(
     tensors: dict[str, tuple[torch.Tensor, Boxes]],
     *,
     change: Callable[[Metadata], object] = lambda _: None,
-    item: Callable[[torch.Tensor], bytes] = item,
 ) -> Path:
     """Write tensors in chunks, as several ranks would; `change` is told what the metadata will say."""
     told, places, data = {}, {}, b""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import copy
 import dataclasses
-import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -176,18 +175,6 @@ def test_what_holds_no_weights_is_no_problem(container: str, what: str) -> None:
     # What is registered as None is told, as of a loss.
     assert (w.num_weights, w.problems) == (1, [])
     assert tnp.compare(build(PLAIN[what](), T), build(PLAIN[what](), T.clone())).equal
-
-
-def test_the_same_checkpoint_in_memory_and_in_a_file_has_the_same_weights() -> None:
-    """By the same names, so that they can be compared."""
-    model = linear(1.0)
-    tree = {"model": model, "t": T}
-    file = io.BytesIO()
-    torch.save({"model": model.state_dict(), "t": T}, file)
-    file.seek(0)
-    assert list(tnp.weights(torch.load(file))) == list(tnp.weights(tree))
-    file.seek(0)
-    assert tnp.compare(tree, torch.load(file)).equal
 
 
 def test_cycles_end() -> None:
