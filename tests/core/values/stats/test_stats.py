@@ -230,9 +230,7 @@ def test_a_scan_that_is_ended_keeps_what_it_has():
     [
         (lambda: tnp.stats([1, 2]), "stats takes a tensor or an array, not 'list'"),
         (lambda: tnp.stats(np.array(["a"])), "torch has no dtype"),
-        (lambda: tnp.stats(np.array([None])), "torch has no dtype"),
         (lambda: tnp.stats(torch.zeros(2, 3), axis=2), r"axis must be a dimension of shape \(2, 3\)"),
-        (lambda: tnp.stats(torch.zeros(2), axis="rows"), "axis must be a dimension"),
         (lambda: tnp.stats(torch.eye(3).to_sparse(), axis=0), "has no statistics by axis"),
         (lambda: tnp.stats(torch.zeros(3), histogram="some"), "histogram must be"),
         (lambda: tnp.stats(torch.zeros(3)).quantile("x"), "must be a share between 0 and 1"),
