@@ -58,22 +58,16 @@ def in_fork(test: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def in_ranks(num: int) -> Callable[[Callable[[int], None]], Callable[..., None]]:
-    """Return what makes of a test one whose body runs in so many processes of a gloo group, given its `rank`."""
+def in_two_ranks(test: Callable[[int], None]) -> Callable[..., None]:
+    """Return `test` as one whose body runs in two processes of a gloo group, given its `rank`."""
 
-    def decorate(test: Callable[[int], None]) -> Callable[..., None]:
-        def run(tmp_path: Path) -> None:
-            rendezvous = str(tmp_path / "rendezvous")
-            _expect_return(*[Forked([run_rank], *_place_of(test), rendezvous, rank, num) for rank in range(num)])
+    def run(tmp_path: Path) -> None:
+        rendezvous = str(tmp_path / "rendezvous")
+        _expect_return(*[Forked([run_rank], *_place_of(test), rendezvous, rank) for rank in (0, 1)])
 
-        run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
-        run.__wrapped_body__ = test  # type: ignore[attr-defined]
-        return run
-
-    return decorate
-
-
-in_two_ranks = in_ranks(2)
+    run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
+    run.__wrapped_body__ = test  # type: ignore[attr-defined]
+    return run
 
 
 def run_body(file: str, name: str, arguments: dict[str, Any]) -> None:
@@ -84,13 +78,13 @@ def run_body(file: str, name: str, arguments: dict[str, Any]) -> None:
     body(**arguments)
 
 
-def run_rank(file: str, name: str, rendezvous: str, rank: int, num: int) -> None:
-    """Run the body of a test as one of some ranks, which meet at a file."""
+def run_rank(file: str, name: str, rendezvous: str, rank: int) -> None:
+    """Run the body of a test as one of two ranks, which meet at a file."""
     import torch.distributed as dist
 
     os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
-    store, limit = dist.FileStore(rendezvous, num), datetime.timedelta(seconds=TIMEOUT_S)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=num, timeout=limit)
+    store, limit = dist.FileStore(rendezvous, 2), datetime.timedelta(seconds=TIMEOUT_S)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=limit)
     run_body(file, name, {"rank": rank})
     dist.barrier()
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
-
-import pytest
-
-on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
 
 
 def limit_memory(nbytes: int) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import gguf
 import numpy as np
 import torch
-import torch.distributed.checkpoint as dcp
 from safetensors.torch import save_file
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from written_dcp import ITEMS, save
 
 TENSORS = {"a": torch.arange(6.0).view(2, 3), "b": torch.ones(4, dtype=torch.bfloat16), "c": torch.arange(3)}
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.ones((3, 3), ">f4", order="F")}
@@ -62,10 +60,8 @@ def torch_legacy(folder: Path) -> tuple[Path, Path]:
 
 
 def dcp_items(folder: Path) -> tuple[Path, Path]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dcp.save({**TENSORS, "step": 3}, storage_writer=FileSystemWriter(folder / "dcp"))
-    return folder / "dcp", folder / "dcp" / "__0_0.distcp"
+    save({**TENSORS, "step": 3}, folder / "dcp")
+    return folder / "dcp", folder / "dcp" / ITEMS
 
 
 def dcp_metadata(folder: Path) -> tuple[Path, Path]:

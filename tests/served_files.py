@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -19,12 +18,11 @@ RANGE = re.compile(r"bytes=(\d+)-(\d+)")
 
 
 class Asked(NamedTuple):
-    """One request: of what, from which byte on, how many came, by which connection, and with which login."""
+    """One request: of what, from which byte on, how many came, and with which login."""
 
     path: str
     first: int
     nbytes: int
-    connection: int
     login: str | None
 
 
@@ -35,12 +33,10 @@ class Served:
         self.folder, self.requests = folder, list[Asked]()
         self.has_ranges = True
         self.told: dict[str, str] = {}
-        self.has_validators = True
         self.statuses: dict[str, int] = {}
         self.moved: dict[str, str] = {}
         self.login: str | None = None
-        self.share, self.pause_s, self.most = 1.0, 0.0, 2**40
-        self.is_kept = True
+        self.share, self.pause_s = 1.0, 0.0
         self.base = ""
 
     @property
@@ -54,15 +50,11 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, certificate: Path | None = None) -> Iterator[Served]:
-    """Serve a folder as long as the block lasts; by TLS with a file of a certificate and its key."""
+def serving(folder: Path) -> Iterator[Served]:
+    """Serve a folder as long as the block lasts."""
     served = Served(folder)
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"served": served}))
-    if certificate is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate)
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    served.base = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_address[1]}"
+    served.base = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -107,12 +99,12 @@ class _Handler(BaseHTTPRequestHandler):
             "ETag": f'"{hashlib.md5(f"{status.st_mtime_ns} {status.st_size}".encode()).hexdigest()}"',
             "Last-Modified": formatdate(status.st_mtime, usegmt=True),
         }  # fmt: skip
-        headers = (headers if served.has_validators else {}) | served.told
+        headers |= served.told
         part = RANGE.fullmatch(self.headers.get("Range", ""))
         if part is None or not served.has_ranges:
             self._answer(200, file.read_bytes(), login, headers)
             return
-        first, last = int(part[1]), min(int(part[2]), status.st_size - 1, int(part[1]) + served.most - 1)
+        first, last = int(part[1]), min(int(part[2]), status.st_size - 1)
         if first >= status.st_size:
             self._answer(416, b"", login, headers | {"Content-Range": f"bytes */{status.st_size}"})
             return
@@ -128,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         served = self.served
         sent = data[: int(len(data) * served.share)]
         number = len(served.requests)
-        served.requests.append(Asked(self.path, first, 0, id(self.connection), login))
+        served.requests.append(Asked(self.path, first, 0, login))
         self.send_response(status)
         for name, value in {"Content-Length": str(len(data)), **(headers or {})}.items():
             self.send_header(name, value)
@@ -143,7 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(sent[at : at + step])
         except (OSError, IndexError):
             self.close_connection = True
-        if len(sent) < len(data) or not served.is_kept:
+        if len(sent) < len(data):
             self.close_connection = True
 
     def log_message(self, *_: Any) -> None:

@@ -27,11 +27,12 @@ Boxes = list[tuple[tuple[int, ...], tuple[int, ...]]]
 ITEMS = "__0_0.distcp"
 
 
-def save(tree: dict[str, Any], writer: Any) -> None:
-    """Have torch save a state dict, in this process alone."""
+def save(tree: dict[str, Any], folder: Path) -> Path:
+    """Have torch save a state dict, in this process alone, and return its folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dcp.save(tree, storage_writer=writer)
+        dcp.save(tree, storage_writer=FileSystemWriter(folder))
+    return folder
 
 
 def item(tensor: torch.Tensor) -> bytes:
@@ -46,7 +47,6 @@ def written(
     tensors: dict[str, tuple[torch.Tensor, Boxes]],
     *,
     change: Callable[[Metadata], object] = lambda _: None,
-    item: Callable[[torch.Tensor], bytes] = item,
 ) -> Path:
     """Write tensors in chunks, as several ranks would; `change` is told what the metadata will say."""
     told, places, data = {}, {}, b""
@@ -108,14 +108,9 @@ def of_ranks() -> dict[str, torch.Tensor]:
 
 
 def save_rank(folder: str, rank: int) -> None:
-    """Save the same as one of two ranks, in each form that this torch writes, to a folder of its own."""
+    """Save the same as one of two ranks."""
     from torch.distributed.device_mesh import init_device_mesh
-
-    try:
-        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-    except ImportError:
-        # It is public since torch 2.5.
-        from torch.distributed._tensor import Replicate, Shard, distribute_tensor
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
     os.environ["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
     dist.init_process_group("gloo", store=dist.FileStore(f"{folder}/rendezvous", 2), rank=rank, world_size=2)
@@ -125,36 +120,6 @@ def save_rank(folder: str, rank: int) -> None:
         name: distribute_tensor(tensor, mesh, [placements.get(name, Shard(0))]) if name != "plain" else tensor + rank
         for name, tensor in of_ranks().items()
     }
-    options: dict[str, dict[str, Any]] = {
-        "torch.save": {},
-        "ranks": {"use_collectives": False},
-        "safetensors": {},
-        "shards": {},
-    }
-    for form, more in options.items():
-        writer = writer_of(form, f"{folder}/{form}")
-        if writer is None:
-            continue
-        values = {} if form == "shards" else {"step": 7 + rank}
-        dcp.save(tree | values, storage_writer=writer, **more)
+    dcp.save({**tree, "step": 7 + rank}, storage_writer=FileSystemWriter(f"{folder}/saved"))
     dist.barrier()
     dist.destroy_process_group()
-
-
-def writer_of(form: str, folder: str) -> Any:
-    """Return what writes a form, or None where this torch does not."""
-    try:
-        if form == "safetensors":
-            from torch.distributed.checkpoint.filesystem import SerializationFormat
-
-            return FileSystemWriter(folder, serialization_format=SerializationFormat.SAFETENSORS)
-        if form == "shards":
-            from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
-
-            return HuggingFaceStorageWriter(folder, save_distributed=True)
-        import inspect
-
-        is_known = form != "ranks" or "use_collectives" in inspect.signature(dcp.save).parameters
-        return FileSystemWriter(folder) if is_known else None
-    except (ImportError, TypeError):
-        return None

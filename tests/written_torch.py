@@ -21,14 +21,11 @@ def number(value: int) -> bytes:
     return b"\x8a" + bytes([len(data)]) + data
 
 
-def tensor(
-    *, key: bytes = text("0"), numel: int = 1, shape: int = 1, stride: int = 1, kind: str = "Float", more: bytes = b"",
-    rebuild: str = "_rebuild_tensor_v2",
-) -> bytes:  # fmt: skip
+def tensor(*, numel: int = 1, shape: int = 1, stride: int = 1, kind: str = "Float") -> bytes:
     """Return the opcodes that push a tensor of one dimension."""
-    storage = b"(" + text("storage") + f"ctorch\n{kind}Storage\n".encode() + key + text("cpu") + number(numel) + more
+    storage = b"(" + text("storage") + f"ctorch\n{kind}Storage\n".encode() + text("0") + text("cpu") + number(numel)
     sizes = number(0) + number(shape) + b"\x85" + number(stride) + b"\x85"
-    return f"ctorch._utils\n{rebuild}\n(".encode() + storage + b"tQ" + sizes + b"\x89ccollections\nOrderedDict\n)RtR"
+    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"tQ" + sizes + b"\x89ccollections\nOrderedDict\n)RtR"
 
 
 def named(value: bytes) -> bytes:

@@ -7,16 +7,13 @@ from importlib import import_module
 from types import ModuleType
 
 import torch
-from memory import ledger_over
+from memory import OPTIONS, ledger_over, make_card
 from others import installed, missing_note
 from side_by_side import Figure, Spread, interleave, timed
 
-from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import Look
 from tensornp.render.collections.container import container_document
-from tensornp.render.tensor.card import tensor_html, tensor_text
 
 SHAPES = ((10,), (100, 100), (384, 384), (1000, 1000), (10_000, 10_000))
 SLOW_NUMEL = 100_000_000
@@ -30,13 +27,7 @@ CLAIMS: dict[str, dict[int, float]] = {"lovely_tensors": {10: 4, 384**2: 1, 1_00
 CLAIM_OFF = 2.2
 CLAIM_TABLE = 0.04
 NUM_IN_TABLE = 10_000
-OPTIONS, OFF = DisplayOptions(), DisplayOptions(stats="off")
-
-
-def make_card(tensor: torch.Tensor, look: Look | None = None, options: DisplayOptions = OPTIONS) -> tuple[str, str]:
-    """Return the text and the HTML of a card, made as the formatter makes them: from one summary."""
-    summary = summarize(tensor, options, look)
-    return tensor_text(summary), tensor_html(summary, options, anchor="tnp-0123abcd")
+OFF = DisplayOptions(stats="off")
 
 
 def make_table(container: dict[str, torch.Tensor]) -> tuple[str, str]:

@@ -26,10 +26,10 @@ SCALE_CLAIM = 1.2
 NUM_PARAMETERS = 100_000
 
 
-def make_card(tensor: torch.Tensor, look: Look | None) -> tuple[str, str]:
-    """Return the text and the HTML of a card, made as the formatter makes them."""
-    summary = summarize(tensor, OPTIONS, look)
-    return tensor_text(summary), tensor_html(summary, OPTIONS, anchor="tnp-0123abcd")
+def make_card(tensor: torch.Tensor, look: Look | None = None, options: DisplayOptions = OPTIONS) -> tuple[str, str]:
+    """Return the text and the HTML of a card, made as the formatter makes them: from one summary."""
+    summary = summarize(tensor, options, look)
+    return tensor_text(summary), tensor_html(summary, options, anchor="tnp-0123abcd")
 
 
 def ledger_over(namespace: dict[str, Any], **options: int) -> Ledger:

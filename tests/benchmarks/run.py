@@ -1,8 +1,7 @@
 """Measure the speed and the memory of tensornp, and print one Markdown table for each question.
 
 Contestants run in turns, many short rounds of each; times are taken round by round, and given as the median with the
-10th and the 90th percentile. A claim that does not hold is said to, and fails nothing: machines differ. `--against`
-compares the times with those of an earlier run, which are of the same machine at best.
+10th and the 90th percentile. A claim that does not hold is said to, and fails nothing: machines differ.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from changes import changes
 from side_by_side import Figure, table
 
 QUESTIONS = {
@@ -44,7 +42,6 @@ def main() -> None:
     options = _parse_options()
     # What pip installs has its bytecode, and so has what is loaded here, whatever the environment says.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    earlier = json.loads(options.against.read_text(encoding="utf-8"))["figures"] if options.against else None
     run: dict[str, Any] = {"machine": _machine(), "figures": []}
     print(run["machine"])
     for name in options.only or QUESTIONS:
@@ -53,8 +50,6 @@ def main() -> None:
         run["figures"] += [{"question": name, **asdict(figure)} for figure in figures]
     if options.json:
         options.json.write_text(json.dumps(run, indent=1), encoding="utf-8")
-    if earlier is not None:
-        print("\n## Since the earlier run\n\n" + "\n".join(changes(run["figures"], earlier)))
 
 
 def _machine() -> str:
@@ -83,7 +78,6 @@ def _parse_options() -> argparse.Namespace:
         "--only", action="append", choices=QUESTIONS, metavar="NAME", help="answer this question; may be repeated"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
-    parser.add_argument("--against", type=Path, metavar="FILE", help="say what has changed since this --json")
     return parser.parse_args()
 
 

@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Iterator
 
 import torch
-from card import make_card
+from memory import make_card
 from side_by_side import Figure, Spread, interleave, timed
 from torch.profiler import profile
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from changes import changes
 from side_by_side import Spread, table, timed
 
 pytestmark = pytest.mark.benchmark
@@ -33,28 +32,6 @@ def test_a_figure_is_compared_within_its_rounds_and_held_to_its_claim():
     assert timed("sum", [3.0], "torch", [1.0], at_most=2).verdict == "≤ 2.00: DOES NOT HOLD"
     assert timed("read", [0.5], gigabytes=1).own == Spread(2, 2, 2)
     assert table([figure]).splitlines()[2].split("|")[2].strip() == "4.00 ms (2.40–5.60)"
-
-
-@pytest.mark.parametrize(
-    ("was", "now", "said"),
-    [
-        ((1, 2, 3), (2.9, 4, 5), []),
-        ((1, 2, 3), (3.1, 4, 5), ["2.00 times: card: repr, beside torch: 2 → 4"]),
-        (None, (1, 2, 3), ["new: card: repr, beside torch"]),
-    ],
-)
-def test_what_overlaps_has_not_changed(was, now, said):
-    """Of two runs, no more is said than their spread bears out."""
-    before = [] if was is None else [_figure(was)]
-    *found, last = changes([_figure(now)], before)
-    assert found == said
-    assert last.startswith(f"{0 if said else 1} of 1 figures")
-
-
-def _figure(times: tuple[float, float, float]) -> dict:
-    own = {"low": 1, "median": 1, "high": 1}
-    named = dict(zip(("low", "median", "high"), times, strict=True))
-    return {"question": "card", "what": "repr", "beside": "torch", "unit": "s", "own": own, "times": named}
 
 
 def _run(command: list) -> str:

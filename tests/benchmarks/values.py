@@ -8,9 +8,9 @@ from unittest import mock
 
 import numpy as np
 import torch
+from memory import make_card
 from side_by_side import Figure, interleave, peak_mib, timed
 
-from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
 from tensornp.core.values.locate import locate
@@ -19,7 +19,6 @@ from tensornp.core.values.shown.window import window_of
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.compute import ALL_NUMEL, scan
-from tensornp.render.tensor.card import tensor_html, tensor_text
 
 NAIVE = "(t.isnan().sum(), t.isinf().sum(), (t == 0).sum(), t.min(), t.max(), t.mean(), t.std(correction=0))"
 """Seven figures as people write them."""
@@ -177,17 +176,12 @@ def _planes(numel: int, quick: bool) -> Iterator[Figure]:
                 yield timed(what, taken, READ, beside, at_most=claim if dtype == torch.float32 else None)
 
 
-def _make_card(tensor: torch.Tensor, options: DisplayOptions) -> tuple[str, str]:
-    summary = summarize(tensor, options)
-    return tensor_text(summary), tensor_html(summary, options)
-
-
 def _cards() -> Iterator[Figure]:
     on, off = DisplayOptions(), DisplayOptions(stats="off")
     for numel in (12, 10_000, 1_000_000):
         t = _normal(numel).view(4, -1)
-        statements = {"with": "card(t, on)", "without": "card(t, off)", "figures": "scan(t)"}
-        seconds = interleave(statements, {"card": _make_card, "t": t, "on": on, "off": off, "scan": scan}, rounds=20)
+        statements = {"with": "card(t, None, on)", "without": "card(t, None, off)", "figures": "scan(t)"}
+        seconds = interleave(statements, {"card": make_card, "t": t, "on": on, "off": off, "scan": scan}, rounds=20)
         bound = [bare + 1.5 * own + 0.0005 for bare, own in zip(seconds["without"], seconds["figures"], strict=True)]
         beside = "a card without its line, 1.5 times its figures and 0.5 ms"
         yield timed(f"a card of {numel:,} float32", seconds["with"], beside, bound, at_most=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -116,54 +115,6 @@ def test_training_goes_on_bit_for_bit_while_parameters_are_shown(rank):
     assert train(convert, no_look) == expected
     with pytest.raises(RuntimeError, match="not resizable"):
         train(lambda t: t.detach().numpy(), no_look)
-
-
-def alone(rank: int, look: Callable[[], None]) -> None:
-    """Run `look` on rank 0 while rank 1 waits outside of any collective, and check that it began none."""
-    store = dist.distributed_c10d._get_default_store()
-    before = dist.group.WORLD._get_sequence_number_for_group()
-    if rank == 0:
-        look()
-        store.set("looked", "yes")
-    else:
-        store.wait(["looked"], LIMIT)
-    assert dist.group.WORLD._get_sequence_number_for_group() == before
-    dist.barrier()
-    store.delete_key("looked")
-    dist.barrier()
-
-
-@pytest.mark.slow
-@in_two_ranks
-def test_one_rank_shows_a_dtensor_alone(rank):
-    """Sharded, partial or replicated, with grad or without: no collective is begun, so the other rank may sleep."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-
-    mesh = init_device_mesh("cpu", (2,))
-    whole = torch.arange(24.0).view(6, 4)
-    sharded = distribute_tensor(whole, mesh, [Shard(0)])
-    kinds = [
-        sharded,
-        distribute_tensor(torch.arange(5000.0), mesh, [Shard(0)]),
-        distribute_tensor(torch.arange(3.0), mesh, [Shard(0)]),
-        distribute_tensor(whole, mesh, [Replicate()]),
-        DTensor.from_local(whole, mesh, [Partial()]),
-        torch.nn.Parameter(sharded),
-        sharded.clone().requires_grad_() * 2,
-        sharded.to(torch.bfloat16),
-        sharded.T,
-    ]
-
-    def look_at_all() -> None:
-        for t in kinds:
-            look(t)
-            for convert in (tnp.plan, partial(tnp.plan, shard="full"), partial(tnp.to_numpy, shard="local")):
-                with suppress(tnp.TensornpError):
-                    convert(t)
-
-    alone(rank, look_at_all)
-    assert torch.equal(sharded.full_tensor(), whole)
 
 
 @in_two_ranks

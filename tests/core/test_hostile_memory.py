@@ -7,6 +7,7 @@ import os
 import pytest
 import torch
 from child import in_fork
+from memory_limit import limit_memory
 
 import tensornp as tnp
 from tensornp.core.summary.card import summarize
@@ -30,14 +31,6 @@ def card(t: torch.Tensor, /, **names: object) -> str:
     shell = InteractiveShell.instance()
     shell.user_ns.update(names)
     return tensor_text(summarize(t, DisplayOptions(), _patient_ledger(shell).look))
-
-
-def limit_memory(nbytes: int) -> None:
-    """Let this process take no more than `nbytes` beyond what it has mapped now."""
-    resource = pytest.importorskip("resource")
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        mapped = int(statm.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + nbytes, resource.RLIM_INFINITY))
 
 
 LONG = [(10**9, 0), (0, 10**9), (0, 10**9, 0), (3, 0, 10**9), (10**9, 0, 2)]

@@ -13,11 +13,8 @@ import pytest
 import torch
 from child import in_fork
 from display import display
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from unchanged import unchanged
 
 import tensornp as tnp
@@ -214,35 +211,6 @@ def test_inside_a_transform_wrappers_show_why_and_constants_their_values(transfo
     assert repr(BIG.numpy()) in of_big
 
 
-def test_under_a_fake_mode_real_tensors_keep_their_values_and_fakes_have_none():
-    """`real.numpy()` itself gives uninitialised memory there."""
-    real = torch.arange(2000.0).requires_grad_()
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = mode.from_tensor(real)
-        text, of_fake = look(real, fake)
-        array = tnp.to_numpy(real)
-        wide = tnp.to_numpy(real, dtype="float64")
-        with pytest.raises(tnp.NoDataError, match="fake"):
-            tnp.to_numpy(fake)
-    assert repr(np.arange(2000, dtype=np.float32)) in text
-    assert "no data" in of_fake
-    assert array.tolist() == wide.tolist() == list(range(2000))
-
-
-class RaisingFunctions(TorchFunctionMode):
-    """Lets nothing pass."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        raise RuntimeError(f"seen: {func}")
-
-
-class RaisingDispatches(TorchDispatchMode):
-    """Lets nothing pass."""
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        raise RuntimeError(f"seen: {func}")
-
-
 with warnings.catch_warnings():
     # Quantized and nested tensors announce themselves as deprecated and as prototypes.
     warnings.simplefilter("ignore")
@@ -261,23 +229,6 @@ with warnings.catch_warnings():
         "quantized": torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8),
         "nested": torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     }
-
-
-@pytest.mark.parametrize("mode", [RaisingFunctions, RaisingDispatches], ids=["function", "dispatch"])
-@pytest.mark.parametrize("t", KINDS.values(), ids=KINDS)
-def test_a_mode_sees_no_call(mode, t):
-    """A mode that raises on any call changes neither card nor array."""
-    expected = display(t)
-    try:
-        array = tnp.to_numpy(t)
-    except tnp.TensornpError:
-        array = None
-    with mode():
-        (text,) = look(t)
-        again = None if array is None else tnp.to_numpy(t)
-    assert text == expected
-    assert "seen" not in text
-    np.testing.assert_equal(again, array)
 
 
 @pytest.mark.slow
@@ -313,17 +264,6 @@ def test_defaults_of_the_user_change_no_card():
                 assert tnp.to_tensor(np.ones(3)).device.type == "cpu"
         finally:
             torch.set_default_device(None)
-
-
-def test_an_inference_tensor_shows_its_values():
-    """It has no version counter; inside and outside of inference mode the card is the same."""
-    with torch.inference_mode():
-        t = torch.arange(2000.0)
-        inside = display(t)
-    with unchanged(t):
-        assert display(t) == inside
-    assert repr(t.numpy()) in inside
-    assert tnp.inspect(t).version is None
 
 
 def test_a_dual_number_shows_its_primal_and_keeps_its_tangent():

@@ -29,8 +29,8 @@ import torch.distributed.checkpoint as dcp
 from child import in_fork
 from memory_limit import limit_memory
 from safetensors.torch import save_file
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
 from watched import Watch
+from written_dcp import save
 from written_torch import named, tensor, text, written, written_legacy
 
 import tensornp as tnp
@@ -276,7 +276,7 @@ def a_pickle_that_runs_a_command(folder):
 
 @trap
 def a_distributed_checkpoint_whose_metadata_runs_a_command(folder):
-    there = saved_dcp(folder, {"w": torch.ones(2, 3)})
+    there = save({"w": torch.ones(2, 3)}, folder / "dcp")
     data = (there / ".metadata").read_bytes()
     assert (data[:1], data[2:3]) == (b"\x80", b"\x95")
     # In the place of the frame's length: the command comes before all else.
@@ -289,7 +289,7 @@ def a_distributed_checkpoint_whose_metadata_runs_a_command(folder):
 
 @trap
 def a_distributed_checkpoint_whose_value_runs_a_command(folder):
-    there = saved_dcp(folder, {"w": torch.ones(2, 3), "step": argparse.Namespace(a=1)})
+    there = save({"w": torch.ones(2, 3), "step": argparse.Namespace(a=1)}, folder / "dcp")
     (items,) = there.glob("*.distcp")
     data = items.read_bytes()
     assert data.count(b"cargparse\nNamespace\n") == 1
@@ -299,13 +299,6 @@ def a_distributed_checkpoint_whose_value_runs_a_command(folder):
     explorer = tnp.weights(there)
     assert explorer["w"].to_numpy().sum() == 6
     assert "canary.sing_a_song" in repr(dict(explorer.metadata)) + told(explorer)
-
-
-def saved_dcp(folder: Path, tree: dict[str, Any]) -> Path:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        dcp.save(tree, storage_writer=FileSystemWriter(folder / "dcp"))
-    return folder / "dcp"
 
 
 @trap
@@ -365,7 +358,7 @@ def readers_that_run_pickles_are_never_called(folder):
     tree = {"w": torch.ones(2), "step": 3}
     torch.save(tree, folder / "zip.pt")
     torch.save(tree, folder / "legacy.pt", _use_new_zipfile_serialization=False)
-    there = saved_dcp(folder, tree)
+    there = save(tree, folder / "dcp")
 
     def called(*_: Any, **__: Any) -> Any:
         raise AssertionError("torch has read a file")

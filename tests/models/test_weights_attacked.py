@@ -68,14 +68,6 @@ def test_modules_that_are_shared_at_each_level_end():
     assert ordinary.problems == []
 
 
-INDICES = (
-    slice(None, None, -1), (slice(None, None, -2), 0), (0, slice(None, None, -3)), slice(5, 1, -1),
-    (None, slice(3, 0, -1)),
-    slice(-(10**30), None, 10**25), slice(10**30, None, -(10**25)), (slice(0, 0, -1), 1), (..., slice(-1, -9, -2)),
-    (slice(1, None, 2), None, slice(None, None, -1)), slice(9, 2, -1),
-)  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("tensor", "index"),
     [

@@ -75,12 +75,6 @@ def test_devices_are_told_apart():
     assert relation_of(Extent("cuda:0", 4096, (4,), (4,), 4, "float32"), b) == "overlapping"
 
 
-def test_address_zero_is_no_place():
-    """Meta tensors and wrappers all have it."""
-    a = Extent("meta", 0, (4,), (4,), 4, "float32")
-    assert relation_of(a, a) is None
-
-
 def test_huge_and_deep_shapes_are_no_burden():
     """An expanded view that would overflow an array, and more dimensions than NumPy has."""
     huge = Extent("cpu", 4096, (2**31, 2**31), (0, 0), 4, "float32")

@@ -46,6 +46,14 @@ def test_of_a_sparse_tensor_what_it_stores_is_counted():
     assert "2 stored, in 40 bytes" in tnp.card(t)._repr_html_()
 
 
+def test_a_row_shows_the_first_values_along_the_last_dimension():
+    """Of a number it shows that, and of nothing, nothing."""
+    grid = torch.arange(24.0).view(2, 3, 4)
+    lines = tnp.card([grid, torch.tensor(2.5), torch.empty(0, 3), grid.to_sparse()]).text.splitlines()[-4:]
+    for line, ending in zip(lines, ("0., 1., 2., …", "2.5", "empty", "0., 1., 2., …"), strict=True):
+        assert line.endswith(ending), line
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     ("values", "hidden", "says"),

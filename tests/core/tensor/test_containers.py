@@ -48,11 +48,6 @@ def test_a_dataclass_keeps_its_type_and_runs_nothing_of_its_own():
     assert isinstance(batch.tokens, torch.Tensor), "the original stays"
 
 
-def test_a_frozen_dataclass_with_slots_converts():
-    """Neither has a dictionary, nor lets itself be set."""
-    assert tnp.to_numpy(Frozen(torch.ones(2))).weight.tolist() == [1, 1]
-
-
 def test_a_tensordict_becomes_a_dict():
     """Nested ones become nested dicts; the arrays share its memory."""
     td = tensordict.TensorDict({"a": torch.zeros(3), "n": {"b": torch.ones(3, 1)}}, batch_size=[3])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -24,25 +23,8 @@ def meshes(draw):
 
 
 @given(meshes())
-def test_the_boxes_of_all_ranks_tile_the_tensor_once(mesh):
-    """Each index leads to the place of the element."""
-    shape, mesh_shape, dims = mesh
-    seen = np.zeros(shape, int)
-    for coordinate in itertools.product(*map(range, mesh_shape)):
-        offsets, sizes = box_held(shape, mesh_shape, coordinate, dims)
-        one = ShardFacts(shape, sizes, offsets, math.prod(mesh_shape))
-        # The first of the ranks with the same elements counts.
-        if not any(at for at, dim in zip(coordinate, dims, strict=True) if dim is None):
-            seen[tuple(slice(i, i + n) for i, n in zip(offsets, sizes, strict=True))] += 1
-        here = range(offsets[0], offsets[0] + sizes[0])
-        assert [i for i in range(shape[0]) if one.index_here((i,)) is not None] == list(here)
-        assert all(one.index_in_whole(one.index_here((i,))) == (i,) for i in here)
-    assert (seen == 1).all()
-
-
-@given(meshes())
 def test_each_box_is_what_torch_cuts(mesh):
-    """By `torch.chunk` along each dimension of the mesh."""
+    """By `torch.chunk` along each dimension of the mesh; each index leads to the place of the element."""
     shape, mesh_shape, dims = mesh
     whole = torch.arange(math.prod(shape)).view(shape)
     for coordinate in itertools.product(*map(range, mesh_shape)):
@@ -53,6 +35,9 @@ def test_each_box_is_what_torch_cuts(mesh):
                 local = parts[at] if at < len(parts) else local.narrow(dim, 0, 0)
         offsets, sizes = box_held(shape, mesh_shape, coordinate, dims)
         assert sizes == tuple(local.shape)
+        one, here = ShardFacts(shape, sizes, offsets, math.prod(mesh_shape)), range(offsets[0], offsets[0] + sizes[0])
+        assert [i for i in range(shape[0]) if one.index_here((i,)) is not None] == list(here)
+        assert all(one.index_in_whole(one.index_here((i,))) == (i,) for i in here)
         assert whole[tuple(slice(i, i + n) for i, n in zip(offsets, sizes, strict=True))].equal(local)
 
 

@@ -9,20 +9,15 @@ import numpy as np
 import pytest
 import torch
 from _pytest._io.saferepr import saferepr
+from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.comparison import why_unmoved
 from tensornp.render.models.comparison import weights_comparison_document
 
 
-def compared(a: object, b: object) -> WeightsComparison:
-    found = tnp.compare(a, b)
-    assert isinstance(found, WeightsComparison)
-    return found
-
-
 def told(a: object, b: object) -> list[str]:
-    return weights_comparison_document(compared(a, b)).text().splitlines()
+    return weights_comparison_document(tnp.compare(a, b)).text().splitlines()
 
 
 def trained() -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -51,13 +46,13 @@ def test_one_memory_on_both_sides_is_said_first():
     model, optimizer = trained()
     kept = model.state_dict()
     step(model, optimizer)
-    found = compared(kept, model)
+    found = tnp.compare(kept, model)
     assert found._same_memory == tuple(kept)
     lines = weights_comparison_document(found).text().splitlines()
     assert lines[1].startswith("10 weights of 10 are the same memory on both sides")
     assert "10 same memory ('0.weight', …)" in repr(found)
     copied = copy.deepcopy(kept)
-    assert compared(copied, model)._same_memory == ()
+    assert tnp.compare(copied, model)._same_memory == ()
     copied["0.weight"] = kept["0.weight"]
     assert told(copied, model)[1].startswith("1 weight of 10 are the same memory")
     assert not any("memory" in line for line in told(copy.deepcopy(kept), model))
@@ -76,7 +71,7 @@ STATES = {f"opt.state.*.{quantity} × 4" for quantity in ("exp_avg", "exp_avg_sq
 def test_states_of_optimizers_stand_behind_the_weights_and_move_no_median(tmp_path):
     """A row for each of their quantities; how far a weight moved is the same without an optimizer beside it."""
     before, after = checkpoints()
-    found, alone = compared(before, after), compared(before["model"], after["model"])
+    found, alone = tnp.compare(before, after), tnp.compare(before["model"], after["model"])
     assert found._median_norms[""] == alone._median_norms[""]
     assert {name: found.moved[f"model.{name}"] for name in alone.moved} == alone.moved
     norms = [one.norm().item() for one in before["model"].values()]
@@ -94,7 +89,7 @@ def test_states_of_optimizers_stand_behind_the_weights_and_move_no_median(tmp_pa
     assert steps.endswith("1 to 2")
     for name in ("before", "after"):
         torch.save({"before": before, "after": after}[name], tmp_path / f"{name}.pt")
-    files = compared(tmp_path / "before.pt", tmp_path / "after.pt")
+    files = tnp.compare(tmp_path / "before.pt", tmp_path / "after.pt")
     assert files.changed() == names
     assert len(tnp.weights(before).find("opt.state.*.step")) == 4
 
@@ -119,3 +114,37 @@ def test_a_weight_of_another_dtype_has_a_row_of_its_own():
     (cast,) = [line for line in told if "cast" in line]
     assert cast.startswith("blocks.1.weight ") and "float32 and bfloat16" in cast
     assert [line for line in told if line.startswith("blocks.{0,2..5}.weight × 5")]
+
+
+class Net(torch.nn.Module):
+    """A body and a head, of which the optimizer may be given one alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body, self.head, self.aux = torch.nn.Linear(6, 6), torch.nn.Linear(6, 3), torch.nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return what does not depend on `aux`, whose gradient is 0."""
+        x = self.body(x)
+        return self.head(x) + 0 * self.aux(x)
+
+
+def test_a_weight_that_the_optimizer_was_not_given_is_asked_about():
+    """It has a gradient, whose norm is told, and did not move; one whose gradient is 0 is told from it."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.body.parameters(), lr=0.1)
+    before = copy.deepcopy(model.state_dict())
+    model(torch.ones(2, 6)).square().sum().backward()
+    optimizer.step()
+    with unchanged(*model.parameters()):
+        lines = told(before, model)
+    assert "2 weights unchanged, non-zero .grad: head.weight, head.bias" in lines
+    assert "2 weights unchanged, zero .grad: aux.weight, aux.bias" in lines
+    model.head.bias.requires_grad_(False)
+    why = why_unmoved(tnp.compare(before, model))
+    norm = float(model.head.weight.grad.norm())
+    assert why["head.weight"] == f"non-zero .grad (norm {norm:.3g})"
+    assert why["head.bias"] == "frozen"
+    assert why["aux.bias"] == "zero .grad"
+    assert "body.weight" not in why

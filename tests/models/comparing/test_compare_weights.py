@@ -12,7 +12,6 @@ from safetensors.torch import save_file
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.names.matching import matched
 from tensornp.render.models.comparison import weights_comparison_document
 
@@ -34,18 +33,12 @@ def tuned(model: torch.nn.Module) -> torch.nn.Module:
     return made
 
 
-def compared(a: object, b: object) -> WeightsComparison:
-    found = tnp.compare(a, b)
-    assert isinstance(found, WeightsComparison)
-    return found
-
-
 def test_what_moved_is_told_by_name_and_comes_first():
     """Each as of two tensors; what is the same comes last."""
     first = net()
     second = tuned(first)
     with unchanged(first[0].weight):
-        found = compared(first, second)
+        found = tnp.compare(first, second)
     verdicts = {name: found[name].verdict for name in found}
     assert verdicts["1.bias"] == "1 of 40 differs, first at [3]"
     assert verdicts["2.weight"] == "nearly all elements differ"
@@ -58,7 +51,7 @@ def test_what_moved_is_told_by_name_and_comes_first():
     expected = (second[0].weight - first[0].weight).double().norm() / first[0].weight.double().norm()
     assert found.relative["0.weight"] == pytest.approx(expected.item(), rel=1e-6)
     assert not found.equal
-    assert compared(first, net()).same_bits
+    assert tnp.compare(first, net()).same_bits
     assert "4 of 9 weights differ" in repr(found)
 
 
@@ -69,13 +62,13 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
     save_file(first.state_dict(), tmp_path / "base.safetensors")
     kept = {f"module.{name}": value for name, value in second.state_dict().items() if name != "2.bias"}
     torch.save({"model": {**kept, "module.extra": torch.ones(1)}}, tmp_path / "tuned.pt")
-    assert compared(tmp_path / "base.safetensors", first).same_bits
-    assert compared(first.state_dict(), str(tmp_path / "base.safetensors")).same_bits
-    found = compared(tnp.weights(tmp_path / "base.safetensors"), tmp_path / "tuned.pt")
+    assert tnp.compare(tmp_path / "base.safetensors", first).same_bits
+    assert tnp.compare(first.state_dict(), str(tmp_path / "base.safetensors")).same_bits
+    found = tnp.compare(tnp.weights(tmp_path / "base.safetensors"), tmp_path / "tuned.pt")
     assert found.missing == ("2.bias",)
     assert found.unexpected == ("model.module.extra",)
     assert found._pairs["0.weight"] == "model.module.0.weight"
-    assert found.verdict == {name: one for name, one in compared(first, second).verdict.items() if name != "2.bias"}
+    assert found.verdict == {name: one for name, one in tnp.compare(first, second).verdict.items() if name != "2.bias"}
     text = weights_comparison_document(found).text()
     assert "tuned.pt has 'model.module.' before its names: a weight is found by either" in text
     assert "1 only in base.safetensors: 2.bias" in text
@@ -86,10 +79,12 @@ def test_files_are_compared_with_what_is_in_memory(tmp_path):
 
 def test_shapes_are_told():
     """What cannot be compared is no error."""
-    found = compared({"x": torch.ones(3), "y": torch.ones(2)}, {"x": torch.ones(4), "y": torch.ones(2)})
+    found = tnp.compare({"x": torch.ones(3), "y": torch.ones(2)}, {"x": torch.ones(4), "y": torch.ones(2)})
     assert found.reshaped == ("x",)
     assert found["x"].verdict == "shapes differ: (3,) and (4,)"
-    found = compared({"x": torch.ones(3, device="meta"), "y": torch.ones(2)}, {"x": torch.ones(3), "y": torch.ones(2)})
+    found = tnp.compare(
+        {"x": torch.ones(3, device="meta"), "y": torch.ones(2)}, {"x": torch.ones(3), "y": torch.ones(2)}
+    )
     assert "x" in found.failed
     assert not found.equal
     assert "x was not compared: " in weights_comparison_document(found).text()
@@ -117,7 +112,7 @@ def test_common_prefixes_are_taken_off_where_more_names_are_equal_then(first, se
 def test_what_is_shown_is_escaped():
     """Names come from files."""
     hostile = "<script>\x1b[2J"
-    found = compared({hostile: torch.ones(1)}, {hostile: torch.zeros(1)})
+    found = tnp.compare({hostile: torch.ones(1)}, {hostile: torch.zeros(1)})
     assert "<script>" not in weights_comparison_document(found).html()
     assert "\x1b" not in weights_comparison_document(found).text() + repr(found)
 
@@ -165,15 +160,15 @@ def test_a_model_is_found_in_a_container_under_whatever_key():
     before = copy.deepcopy(model.state_dict())
     for key in ("net", "a.b"):
         assert tnp.compare(before, {key: model, "opt": optimizer}).same_bits
-        assert compared({key: before}, model)._prefixes == (f"{key}.", "")
-    assert len(compared(model[0].state_dict(), model)) == 0
+        assert tnp.compare({key: before}, model)._prefixes == (f"{key}.", "")
+    assert len(tnp.compare(model[0].state_dict(), model)) == 0
 
 
 def test_a_merged_adapter_is_seen_by_its_directions():
     """And looking moves no random state; a dense change of full rank is in many."""
     first = net()
     second = tuned(first)
-    found = compared(first, second)
+    found = tnp.compare(first, second)
     state = torch.random.get_rng_state()
     assert found.directions("0.weight") > 0.999
     assert torch.equal(torch.random.get_rng_state(), state)
@@ -182,10 +177,10 @@ def test_a_merged_adapter_is_seen_by_its_directions():
     assert found.directions("0.weight", 2) == pytest.approx((sizes[:2].sum() / sizes.sum()).item(), rel=1e-3)
     with torch.no_grad():
         second[0].weight += torch.randn(40, 40)
-    assert compared(first, second).directions("0.weight") < 0.7
-    assert compared({"w": torch.zeros(4, 4)}, {"w": torch.eye(4) * 1e38}).directions("w", 1) == pytest.approx(0.25)
+    assert tnp.compare(first, second).directions("0.weight") < 0.7
+    assert tnp.compare({"w": torch.zeros(4, 4)}, {"w": torch.eye(4) * 1e38}).directions("w", 1) == pytest.approx(0.25)
     turned = torch.diag(torch.tensor([1, 1j, 1j, 1j]))
-    assert compared({"w": torch.zeros_like(turned)}, {"w": turned}).directions("w", 1) == pytest.approx(0.25)
+    assert tnp.compare({"w": torch.zeros_like(turned)}, {"w": turned}).directions("w", 1) == pytest.approx(0.25)
     for odd in (-1, 2.5, None):
         with pytest.raises(tnp.BadRequestError, match="num_directions must be a number"):
             found.directions("0.weight", odd)

@@ -34,16 +34,6 @@ def test_tied_layers_are_folded():
     assert "tied" in text
 
 
-def test_bytes_that_several_names_have_count_once_in_the_tree():
-    """As they do in the totals."""
-    from tensornp.models.outline.outline import Outline
-
-    flat = torch.zeros(10)
-    explorer = tnp.weights({"a": flat, "b": flat.view(10)})
-    assert Outline(list(explorer.values())).sums[1:] == (10, 40)
-    assert explorer.totals.nbytes == 40
-
-
 def test_looking_for_relations_touches_nothing():
     """No array is made of any, so that storages stay as they were."""
     made = {"flat": torch.arange(100.0), "one": torch.ones(3, 4)}

@@ -74,13 +74,3 @@ def test_rows_are_read_without_their_neighbours():
     thin = [nbytes for _, nbytes, _ in reads_of(slice(None, None, 2), (10**8,), 4).runs()]
     assert max(thin) <= 2**22
     assert sum(thin) <= 4 * 10**8
-
-
-@pytest.mark.parametrize(
-    "index",
-    [5, -4, (0, 0, 0), (..., 0, ...), np.array([0, 1]), [0], True, 1.5, slice("a"), slice(None, None, 0)],
-)
-def test_other_indices_are_refused(index):
-    """An index of another kind, or out of bounds, is a bad request."""
-    with pytest.raises(tnp.BadRequestError):
-        taken_by(index, (3, 4))

@@ -13,7 +13,7 @@ import pytest
 import torch
 import written_dcp
 from forked import Forked
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from test_torch_file import Runs, leaves
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
@@ -25,18 +25,6 @@ import tensornp as tnp
 from tensornp.models.files.source_file import OpenFile
 from tensornp.render.models.weights import weights_document
 
-FORMS = ("torch.save",)
-
-
-class Runs:
-    """Makes a folder, should anybody unpickle it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.folder),)
-
 
 class NotPlain:
     """Holds what a value may have."""
@@ -44,12 +32,12 @@ class NotPlain:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory) -> Path:
-    """What two ranks have saved together, a folder for each form."""
+    """What two ranks have saved together."""
     folder = tmp_path_factory.mktemp("ranks")
     children = [Forked([written_dcp.save_rank], str(folder), rank) for rank in (0, 1)]
     endings = [ending for child in children for ending in child.endings()]
     assert [how for how, _ in endings] == ["returned", "returned"], endings
-    return folder
+    return folder / "saved"
 
 
 @pytest.fixture
@@ -82,24 +70,11 @@ def tree() -> dict[str, Any]:
     return made
 
 
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    if isinstance(value, torch.Tensor):
-        yield ".".join(map(str, path)), value
-    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, child in pairs:
-        yield from leaves(child, (*path, key))
-
-
-def forms_of_one() -> list[str]:
-    return [form for form in FORMS if written_dcp.writer_of(form, "x") is not None]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("form", forms_of_one())
-def test_the_values_are_those_that_were_saved(tmp_path, form):
+def test_the_values_are_those_that_were_saved(tmp_path):
     """Of nested dictionaries, in every dtype and layout; parts of them; statistics; the code that reaches each."""
     made = tree()
-    save(made, written_dcp.writer_of(form, str(tmp_path)))
+    save(made, tmp_path)
     expected = dict(leaves(made))
     for path in (tmp_path, tmp_path / ".metadata"):
         explorer = tnp.weights(path)
@@ -121,12 +96,9 @@ def test_the_values_are_those_that_were_saved(tmp_path, form):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-def test_the_shards_of_a_tensor_are_one_entry(ranks, form):
+def test_the_shards_of_a_tensor_are_one_entry(ranks):
     """By rows or columns, uneven, or all on one rank; each index takes what NumPy takes of the whole."""
-    if not (ranks / form).exists():
-        pytest.skip("this torch does not write it")
-    explorer, made = tnp.weights(ranks / form), of_ranks()
+    explorer, made = tnp.weights(ranks), of_ranks()
     assert explorer.problems == []
     assert set(explorer) == set(made)
     for name, tensor in made.items():
@@ -143,16 +115,13 @@ def test_the_shards_of_a_tensor_are_one_entry(ranks, form):
                 assert np.array_equal(entry.to_numpy(index), array[index]), (name, index)
     places = [Path(extent.path).name for extent in explorer["rows"].extents]
     assert len(set(places)) == 2
-    assert explorer["rows"].location == str(ranks / form)
+    assert explorer["rows"].location == str(ranks)
     assert explorer.metadata["step"] in (7, 8)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_only_what_an_index_needs_is_read(ranks, form, count):
+def test_only_what_an_index_needs_is_read(ranks, count):
     """Of the files that hold it, and nothing at all when it is listed, where the place is known from elsewhere."""
-    if not (ranks / form).exists():
-        pytest.skip("this torch does not write it")
-    entry = tnp.weights(ranks / form)["rows"]
+    entry = tnp.weights(ranks)["rows"]
     first, second = (Path(extent.path).name for extent in entry.extents)
     for index, names in ((slice(3, 7), {first}), (slice(-1, None), {second}), (slice(30, 34), {first, second})):
         plan = entry.plan(index)
@@ -199,7 +168,7 @@ def test_nothing_that_a_value_wants_is_run(tmp_path):
     held = NotPlain()
     held.rate, held.of = 0.5, {3: OrderedDict(a=[1]), "b": OrderedDict()}
     made = {"w": torch.ones(2), "bad": (Runs(tmp_path / "made"), 5), "inner": (torch.ones(3), torch.int8), "own": held}
-    save(made, FileSystemWriter(tmp_path / "x"))
+    save(made, tmp_path / "x")
     explorer = tnp.weights(tmp_path / "x")
     module = os.mkdir.__module__
     own = f"{__name__}.NotPlain"

@@ -40,13 +40,3 @@ def test_what_is_no_pair_is_not_called_one():
     odd = {"a.lora_A.weight": torch.zeros(4, 3), "a.lora_B.weight": torch.zeros(9, 5)}
     assert not any(entry.note for entry in tnp.weights(odd).values())
     assert "rank 4" in tnp.weights(pair(4, ".default.weight"))[f"{NAME}.lora_A.default.weight"].note
-
-
-def test_a_folder_with_one_torch_file_is_that_file(tmp_path):
-    """Of several, one is to be named."""
-    (tmp_path / "config.json").write_text("{}")
-    torch.save({"a": torch.ones(3)}, tmp_path / "pytorch_model.bin")
-    assert list(tnp.weights(tmp_path)) == ["a"]
-    torch.save({"a": torch.ones(3)}, tmp_path / "other.pt")
-    with pytest.raises(tnp.CheckpointError, match=r"has several: 'other.pt', 'pytorch_model.bin'; name one of them"):
-        tnp.weights(tmp_path)

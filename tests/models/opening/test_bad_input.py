@@ -99,6 +99,7 @@ def test_an_index_or_a_name_that_is_not_there_is_told(folder):
         says(tnp.BadRequestError, lambda use=use: use(2), "index 2 is out of bounds", "axis 0 has 2 indices")
         says(tnp.BadRequestError, lambda use=use: use((0, -4)), "index -4 is out of bounds", "axis 1 has 3 indices")
         says(tnp.BadRequestError, lambda use=use: use((0, 0, 0)), "at most 2 dimensions")
+        says(tnp.BadRequestError, lambda use=use: use((..., 0, ...)), "index")
         for odd in ("a", 1.5, [0], np.array([0]), True, {}):
             says(tnp.BadRequestError, lambda use=use, odd=odd: use(odd), "index must consist of integers, slices")
         says(tnp.BadRequestError, lambda use=use: use(slice(None, None, 0)), "slice")

@@ -20,7 +20,6 @@ from tensornp.render.layout.table import (
     table_html,
     table_text,
     without_common,
-    without_empty,
 )
 
 TABLE = Table(
@@ -75,13 +74,6 @@ def test_a_long_name_breaks_after_its_parts_and_is_copied_as_it_is(name, parts):
     assert "".join(parts) == name
 
 
-def test_columns_that_say_nothing_are_left_out():
-    """But for the first ones, and with their titles."""
-    rows = (TableRow(("a", "", "", "x"), ("", "", "t", "u")),)
-    kept = without_empty(Table(("1", "2", "3", "4"), rows), ("1", "2"))
-    assert kept == Table(("1", "2", "4"), (TableRow(("a", "", "x"), ("", "", "u")),))
-
-
 def test_what_all_rows_have_in_common_is_said_once():
     """Rows of other things do not count, nor does one that stands across; a single row keeps its cells."""
     rows = tuple(TableRow((name, "float32", "cpu"), ("t", "", "")) for name in "ab")
@@ -95,13 +87,6 @@ def test_what_all_rows_have_in_common_is_said_once():
     assert without_common(Table(table.headings, rows[:1]), ("dtype",)) == (Table(table.headings, rows[:1]), ())
     mixed = Table(table.headings, (rows[0], TableRow(("b", "int8", "cpu"))))
     assert without_common(mixed, ("dtype", "device"))[1] == ("cpu",)
-
-
-def test_a_column_in_which_nothing_is_said_is_common_to_no_row():
-    """It is not there any more when what is common is looked for."""
-    rows = tuple(TableRow((name, "", "cpu")) for name in "ab")
-    table, common = without_common(without_empty(Table(("name", "grad", "device"), rows), ()), ("grad", "device"))
-    assert (table.headings, common) == (("name",), ("cpu",))
 
 
 def test_a_tree_is_indented_in_text_and_in_html():

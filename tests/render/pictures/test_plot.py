@@ -115,7 +115,10 @@ def test_over_the_heat_map_stands_which_plane_it_is():
     assert tnp.plot(torch.zeros(2, 3, 8, 8)).axes[1].get_title() == "all planes of 2 × 3"
     assert tnp.plot(torch.zeros(100, 8, 8)).axes[1].get_title() == "the first 64 planes of 100"
     assert tnp.plot(torch.zeros(8, 8)).axes[1].get_title() == ""
-    for obj, index in [(batch, (2, 0)), (batch, 1), (batch[0, 0], 0), (batch, "ab"), (tnp.stats(batch), (0, 0))]:
+    for index in ((2, 0), (-3, 0), 1, "ab"):
+        with pytest.raises(tnp.BadRequestError, match="pass"):
+            tnp.plot(batch, index=index)
+    for obj, index in [(batch[0, 0], 0), (tnp.stats(batch), (0, 0))]:
         with pytest.raises(tnp.BadRequestError, match="pass"):
             tnp.plot(obj, index=index)
 

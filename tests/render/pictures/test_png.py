@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import io
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -17,7 +15,7 @@ from tensornp.core.values.pictures.heatmap import FINITE, Limits, limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.legend import heatmap_alt, legend_text, sparkline_text
-from tensornp.render.pictures.png import data_uri, heatmap_png, histogram_png, img_html, magnification, size_of
+from tensornp.render.pictures.png import heatmap_png, histogram_png, magnification, size_of
 
 CLEAR = (0, 0, 0, 0)
 MARKS = {np.nan: palette.NAN, np.inf: palette.POSINF, -np.inf: palette.NEGINF}
@@ -116,28 +114,6 @@ def test_pictures_have_a_palette_and_are_small():
     png = heatmap_png(heatmap, limits(heatmap))
     assert Image.open(io.BytesIO(png)).mode == "P"
     assert len(png) < 30_000
-
-
-class _Images(HTMLParser):
-    def __init__(self, html):
-        super().__init__()
-        self.found = []
-        self.feed(html)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append((tag, dict(attributes)))
-
-
-def test_the_text_of_a_picture_is_escaped_and_the_address_holds_it():
-    """One element, with an inline style alone."""
-    png = histogram_png(even(range(5)))
-    alt = 'a "name" <script>'
-    ((tag, attributes),) = _Images(img_html(png, alt, 64, 16)).found
-    assert tag == "img"
-    assert attributes["alt"] == alt
-    assert (attributes["width"], attributes["height"]) == ("64", "16")
-    assert attributes["src"] == data_uri(png)
-    assert base64.b64decode(attributes["src"].removeprefix("data:image/png;base64,")) == png
 
 
 def test_the_legend_has_the_limits_what_lies_beyond_and_what_a_pixel_covers():

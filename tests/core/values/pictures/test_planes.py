@@ -34,9 +34,9 @@ def test_only_the_shown_plane_is_read(monkeypatch):
 
 
 def test_the_difference_is_where_it_is():
-    """Equal infinities do not differ; a NaN on one side does."""
+    """Equal infinities do not differ, nor does NaN on both sides; a NaN on one side does."""
     a = torch.zeros(20, 30)
-    a[0, 0] = math.inf
+    a[0, 0], a[0, 1] = math.inf, math.nan
     b = a.clone()
     b[5, 6], b[7, 8] = 2.0, math.nan
     found = difference_map(a, b)

@@ -12,7 +12,7 @@ from strategies import PRINT_OPTIONS, converted, tensors
 import tensornp as tnp
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.values.shown.preview import first_values, preview
+from tensornp.core.values.shown.preview import preview
 
 
 def shown(t: torch.Tensor, max_elements: int = 10**7) -> str:
@@ -79,19 +79,6 @@ def test_nothing_is_allocated_in_proportion_to_the_tensor(size, dtype):
     with torch.profiler.profile(profile_memory=True, activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
         shown(t)
     assert sum(max(0, event.self_cpu_memory_usage) for event in seen.events()) < 20_000
-
-
-def test_first_values_are_the_first_along_the_last_dimension():
-    """A row shows what `t[0, 0, :3]` holds."""
-    t = torch.arange(24.0).view(2, 3, 4)
-    assert first(t) == "0., 1., 2., …"
-    assert first(torch.tensor(2.5)) == "2.5"
-    assert first(torch.empty(0, 3)) == ""
-    assert first(t.to_sparse()) == "0., 1., 2., …"
-
-
-def first(t: torch.Tensor) -> str:
-    return first_values(t, tnp.inspect(t), tnp.plan(t), 3)
 
 
 def test_many_short_dimensions_are_not_printed_for_minutes():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -168,16 +167,6 @@ def test_an_expanded_tensor_is_read_once_and_counted_as_often_as_it_is_meant():
     assert found.histogram.counts.sum() == 2**40
 
 
-def test_threads_and_their_number_change_no_bit():
-    """1, 2 or 8 of them, also of the distribution."""
-    t = torch.randn(3_000_001, generator=torch.Generator().manual_seed(0))
-    t[1234567] = math.nan
-    found = [scan.scan(t, num_threads=n) for n in (1, 2, 8)]
-    assert found[0] == found[1] == found[2]
-    assert len({pickle.dumps(dataclass) for dataclass in found}) == 1
-    assert found[0].nan == 1
-
-
 def test_past_2_to_the_24_the_distribution_is_of_a_stated_sample(monkeypatch):
     """Every k-th element; all of them if they are requested."""
     monkeypatch.setattr(scan, "ALL_NUMEL", 2**18)
@@ -203,23 +192,11 @@ def test_reading_does_not_lock_the_storage():
     assert t.untyped_storage().resizable()
 
 
-@pytest.mark.parametrize(
-    "convert", [lambda t: t.to_sparse(), lambda t: t.to_sparse_csr(), lambda t: t.to_sparse_bsr((2, 2))]
-)
-def test_of_a_sparse_tensor_the_zeros_are_counted_that_nobody_stores(convert):
-    """As of the dense one."""
-    dense = torch.randn(8, 6).relu()
-    sparse = convert(dense)
-    with unchanged(sparse):
-        found = tnp.stats(sparse)
-    check(found, dense.numpy())
-    assert tnp.stats(sparse).quantile(0.1) == 0
-
-
 def test_duplicates_of_a_sparse_tensor_are_added_and_it_stays_uncoalesced():
     """Nothing is put in order in place."""
     sparse = torch.sparse_coo_tensor([[0, 0, 2]], [1.0, 2.0, 4.0], (5,), check_invariants=False)
     check(tnp.stats(sparse), np.array([3.0, 0, 4, 0, 0]))
+    assert tnp.stats(sparse).quantile(0.5) == 0
     assert not sparse.is_coalesced()
     assert sparse._nnz() == 3
 
@@ -253,9 +230,7 @@ def test_a_scan_that_is_ended_keeps_what_it_has():
     [
         (lambda: tnp.stats([1, 2]), "stats takes a tensor or an array, not 'list'"),
         (lambda: tnp.stats(np.array(["a"])), "torch has no dtype"),
-        (lambda: tnp.stats(np.array([None])), "torch has no dtype"),
         (lambda: tnp.stats(torch.zeros(2, 3), axis=2), r"axis must be a dimension of shape \(2, 3\)"),
-        (lambda: tnp.stats(torch.zeros(2), axis="rows"), "axis must be a dimension"),
         (lambda: tnp.stats(torch.eye(3).to_sparse(), axis=0), "has no statistics by axis"),
         (lambda: tnp.stats(torch.zeros(3), histogram="some"), "histogram must be"),
         (lambda: tnp.stats(torch.zeros(3)).quantile("x"), "must be a share between 0 and 1"),
