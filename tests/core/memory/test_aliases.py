@@ -15,7 +15,9 @@ import tensordict
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.masked import masked_tensor
+from torch.testing._internal.two_tensor import TwoTensor
 from writes import raw, sees
 
 import tensornp as tnp
@@ -261,6 +263,21 @@ def test_a_model_and_its_optimizer():
         (alias,) = tnp.aliases(target.numpy(), names)
         assert (alias.name, alias.kind, alias.relation) == (name, kind, "same elements")
         assert sees(target.numpy(), eval(name, names))
+
+
+def test_what_has_no_address_is_no_alias():
+    """Meta and fake tensors, and wrappers, all lie at 0."""
+    meta = torch.ones(2, device="meta")
+    assert relations(meta, b=torch.ones(2, device="meta"), c=meta.view(2)) == {}
+    with FakeTensorMode():
+        fake = torch.ones(2)
+        assert relations(fake, b=torch.ones(2), c=fake.view(2)) == {}
+    a, b = (TwoTensor(torch.ones(2), torch.ones(2)) for _ in range(2))
+    assert relations(a, b=b, c=torch.ones(2)) == {}
+    assert set(relations(a.a, two=a)) == {"two.a", "two"}
+    a.a[0] = 5
+    assert (a + 0).a[0] == 5
+    assert (b + 0).a[0] == 1
 
 
 def parts():
