@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
-from typing import Any
 
 import pytest
 import torch
+from page_part import PagePart
 from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.widget.toggle import TensorWidget
-
-PATIENCE_S = 60
-
-
-def stats_of(card: TensorWidget) -> dict[str, Any]:
-    """Ask for statistics as a page does, and return the answer."""
-    answers: list[dict[str, Any]] = []
-    card.send = lambda answer, buffers=None: answers.append(answer)  # type: ignore[method-assign]
-    card._receive(None, {"type": "stats", "page": "p", "number": 1}, [])
-    end = time.monotonic() + PATIENCE_S
-    while not answers:
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
-    return answers[0]
 
 
 @pytest.fixture
@@ -42,7 +27,7 @@ def test_the_figures_come_from_a_thread_and_change_nothing(large):
     card = tnp.TensorWidget(large)
     assert card.has_more
     with unchanged(large):
-        assert stats_of(card)["text"] == "the statistics are in the card"
+        assert PagePart(card).ask("stats")["text"] == "the statistics are in the card"
     assert "mean " in card.html and "1 NaN" in card.html and "data:image/png;base64," in card.html
     card.mode = "copy"
     assert "mean " in card.html and not card.has_more
@@ -62,4 +47,4 @@ def test_a_card_has_its_figures_at_once(large):
 def test_a_tensor_that_is_gone_is_no_error(large):
     """One sentence on the card."""
     card = TensorWidget(large, held=lambda: None)
-    assert stats_of(card)["text"] == "the tensor of this card is gone; show it again"
+    assert PagePart(card).ask("stats")["text"] == "the tensor of this card is gone; show it again"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any
 
 import pytest
 import torch
 import traitlets
+from page_part import PagePart
 from unchanged import unchanged
 
 import tensornp as tnp
@@ -53,21 +53,13 @@ def test_what_is_impossible_stays_on_copy_and_says_why():
     assert str(card.array.dtype) == "bfloat16"
 
 
-def ask(card: TensorWidget, kind: str, **content: Any) -> dict[str, Any]:
-    """Send what a page sends, and return the answer."""
-    answers: list[dict[str, Any]] = []
-    card.send = lambda answer, buffers=None: answers.append(answer)  # type: ignore[method-assign]
-    card._receive(None, {"type": kind, "page": "p", "number": 1, **content}, [])
-    return answers[0]
-
-
 def test_a_mode_that_means_nothing_is_refused():
     """In Python as an exception; from the browser as a message, and the mode stays."""
     card = tnp.TensorWidget(torch.ones(2))
     with pytest.raises(traitlets.TraitError, match="choose view, share or copy"):
         card.mode = "nonsense"
     for sent in ("nonsense", 5, None, {"a": 1}):
-        assert ask(card, "choose", mode=sent)["type"] == "error"
+        assert PagePart(card).ask("choose", mode=sent)["type"] == "error"
         assert card.mode == "view"
 
 
@@ -77,7 +69,7 @@ def test_a_page_sets_no_trait():
     html = card.html
     card.set_state({"mode": "copy", "html": "evil", "can_bind": True})
     assert (card.mode, card.html, card.can_bind) == ("view", html, False)
-    ask(card, "choose", mode="copy")
+    PagePart(card).ask("choose", mode="copy")
     assert card.mode == "copy" and ">copy " in card.html
     own = [name for name in card.keys if not name.startswith("_") and name not in ("layout", "tabbable", "tooltip")]
     assert len(own) <= 7
@@ -106,29 +98,13 @@ def test_the_automatic_card_does_not_keep_its_tensor_alive():
     gc.collect()
     with pytest.raises(tnp.NoDataError, match="show it again"):
         _ = card.array
-    assert "gone" in ask(card, "choose", mode="copy")["text"]
+    assert "gone" in PagePart(card).ask("choose", mode="copy")["text"]
 
 
 def test_without_a_notebook_there_is_nothing_to_bind_in():
     """One sentence, with the cure."""
     with pytest.raises(tnp.BadRequestError, match=r"take \.array instead"):
         tnp.TensorWidget(torch.ones(2)).bind("a")
-
-
-def test_binding_asks_before_it_overwrites():
-    """From the browser: the first time a question, the second time done."""
-    bound = {"a": 1}
-
-    def binder(name, make, overwrite):
-        if name in bound and not overwrite:
-            raise tnp.NameTakenError("a is taken", can_overwrite=True)
-        bound[name] = make()
-
-    card = TensorWidget(torch.ones(2), binder=binder)
-    refused = ask(card, "bind", name="a")
-    assert (refused["text"], refused["canOverwrite"]) == ("a is taken", True)
-    assert ask(card, "bind", name="a", overwrite=True)["text"] == "assigned to a (view)"
-    assert bound["a"].tolist() == [1, 1]
 
 
 def test_the_bundle_is_complete_where_no_widget_can_be_shown():

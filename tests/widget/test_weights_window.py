@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from page_part import PagePart
 from safetensors.torch import save_file
 
 import tensornp as tnp
@@ -29,14 +30,8 @@ def bound(request: pytest.FixtureRequest, tmp_path: Path):
         entries.values(), opened="model", anchor="a", binder=lambda name, make, _: names.update({name: make()})
     )
 
-    answers: list[Any] = []
-    widget.send = lambda content, buffers=None: answers.append(content)
-
     def open_weight(name: str) -> tuple[Any, dict[str, np.ndarray], Any, dict[str, Any]]:
-        def ask(kind: str, **request: Any) -> dict[str, Any]:
-            widget._receive(None, {"type": kind, "page": "p", "number": 1, **request}, [])
-            return answers[-1]
-
+        ask = PagePart(widget).ask
         opened = ask("values", row=list(entries).index(name))
         return ask, names, model, opened
 
