@@ -80,6 +80,9 @@ def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Com
     compared.search.fill("2 weight")
     compared.settle()
     assert compared.listed() == ["layers.2.weight"]
+    compared.search.fill("/^h.*d$/")
+    compared.settle()
+    assert compared.listed() == ["head"]
     compared.search.fill("laiers")
     compared.settle()
     expect(compared.page.locator(".tensornp-found")).to_contain_text("closest")

@@ -96,10 +96,13 @@ def test_a_container_of_one_tensor_has_the_receipt_of_a_container(shell, express
     assert shell.displayed == []
 
 
-@pytest.mark.parametrize("what", ["\nt = w + 5\nw * 2", "\nw[0]; w[1:]", "\n[w][0]  # it"])
+@pytest.mark.parametrize("what", [
+    "\nt = w + 5\nw * 2", "\nw[0]; w[1:]", "\n[w][0]  # it", "\n[w,\n c][0]", "\n(w  # all\n + c)",
+    " d['a  b']", " torch.neg(w)[1:]", " größe",
+])  # fmt: skip
 def test_the_code_of_a_receipt_gives_the_same(shell, what):
     """Of the last value of a cell, whatever ``t`` is."""
-    shell.namespace["t"] = torch.zeros(9)
+    shell.namespace.update(t=torch.zeros(9), größe=torch.ones(2))
     shell.run(f"%{'%' * what.startswith(chr(10))}tonumpy -o shown{what}")
     array = shell.namespace.pop("shown")
     shell.run(shell.displayed[-1]["text/plain"].splitlines()[1])
