@@ -205,8 +205,7 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle) -> None:
     shown.name.press("Enter")
     shown.answer()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    shown.page.get_by_role("button", name="Values").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Values"))
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 

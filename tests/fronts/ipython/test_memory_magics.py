@@ -257,8 +257,16 @@ def test_the_table_keeps_nothing_alive(shell):
     assert reference() is None
 
 
-@pytest.mark.parametrize("line", ["%tensors", "%tensors w*", "%tensors --release"])
-def test_looking_at_all_changes_nothing(shell, line):
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["%tensors"],
+        ["%tensors w*"],
+        ["%tensors --release"],
+        ["%tensorwatch w odd a", "5", "a[0] = 2", "%tensorwatch --off"],
+    ],
+)
+def test_looking_at_all_changes_nothing(shell, cells):
     """No mode sees a call, whatever is bound; nothing warns."""
     w = torch.ones(3, 2, requires_grad=True)
     (w * w).sum().backward()
@@ -270,7 +278,8 @@ def test_looking_at_all_changes_nothing(shell, line):
     ]
     shell.namespace.update(w=w, odd=odd, a=np.ones(3))
     with unchanged(w, *odd):
-        shell.run(line)
+        for code in cells:
+            shell.run(code)
 
 
 def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
