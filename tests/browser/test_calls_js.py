@@ -60,6 +60,7 @@ def test_keys_alone_unfold_repeats_open_a_call_and_lead_back(calls: MakeCalls) -
     expect(shown.row("layers.{0..11}")).to_have_attribute("aria-expanded", "true")
     shown.press("ArrowDown", "ArrowRight", "ArrowDown")
     assert shown.focused() == "norm1"
+    expect(shown.row("norm1")).to_have_attribute("aria-level", "4")
     shown.press("Enter")
     expect(shown.name).to_have_text("layers.0.norm1 (LayerNorm)")
     expect(shown.page.get_by_role("button", name="close")).to_be_focused()

@@ -37,20 +37,6 @@ class Shown(PagePart):
 NAN = transformer(nan_in="layers.3.attn.drop")
 
 
-def test_repeats_are_one_row_until_they_are_unfolded_into_the_calls():
-    page = Shown(transformer())
-    rows = page.rows()
-    assert [row["name"] for row in rows] == ["model", "embed", "layers.{0..11}", "norm", "head"]
-    model, fold = rows[0], rows[2]
-    assert (fold["number"], fold["open"], fold["level"], fold["class"]) == (-1, False, 2, "Block")
-    below = page.rows(parent=fold["id"])
-    assert [row["name"] for row in below] == [f"layers.{i}" for i in range(12)]
-    third = below[2]
-    assert (third["level"], third["open"], third["number"]) == (3, False, page.index("layers.2"))
-    opened = page.names(opened=[model["id"], fold["id"], third["id"]])
-    assert opened[:8] == ["model", "embed", "layers.{0..11}", "layers.0", "layers.1", "layers.2", "norm1", "attn"]
-
-
 def test_trouble_is_seen_at_first_with_one_alarm_and_what_comes_after_is_quiet():
     page = Shown(NAN)
     rows = page.rows()
