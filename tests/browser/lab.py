@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -75,10 +74,6 @@ class Server:
         """Choose the theme of the pages that are opened from now on."""
         self._set("themes", theme="JupyterLab Dark" if dark else "JupyterLab Light")
 
-    def set_subshells(self, *, used: bool) -> None:
-        """Choose whether pages opened from now on may have clicks answered in a thread while a cell runs."""
-        self._set("kernels-settings", commsOverSubshells="perCommTarget" if used else "disabled")
-
     def _answers(self) -> bool:
         if self.process.poll() is not None:
             raise RuntimeError(f"the server ended:\n{self.log.read_text()[-2000:]}")
@@ -130,9 +125,7 @@ class Server:
 class Notebook:
     """An open notebook in JupyterLab, or in Notebook 7; where the page has JupyterLab already, in a tab of it."""
 
-    def __init__(
-        self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False, subshells: bool = True
-    ) -> None:
+    def __init__(self, page: Page, server: Server, name: str, *, app: str = "lab", dark: bool = False) -> None:
         self.page, self.server, self.name = page, server, name
         page.set_default_timeout(TIMEOUT_S * 1000)
         self.panel = page.locator(".jp-NotebookPanel:visible")
@@ -141,7 +134,6 @@ class Notebook:
             self.change_theme(dark=dark)
         else:
             server.set_theme(dark=dark)
-            server.set_subshells(used=subshells)
             file = quote(name)
             route = f"/lab/tree/{file}?reset&token=" if app == "lab" else f"/notebooks/{file}?token="
             page.goto(server.base + route + server.token)
@@ -209,15 +201,11 @@ class Notebook:
     def _prompt(self, index: int) -> Locator:
         return self.cell(index).locator(".jp-InputPrompt").first
 
-    def restart_kernel(self) -> None:
-        self.menu("Kernel", "Restart Kernel…")
-        self.page.locator(".jp-Dialog .jp-mod-accept").click()
-
-    def save(self, how: Callable[[], None] | None = None) -> Path:
-        """Save, by the menu unless another gesture is given, wait until the file says so, and return it."""
+    def save(self) -> Path:
+        """Save by the menu, wait until the file says so, and return it."""
         path = self.server.root / self.name
         before = path.stat().st_mtime_ns
-        how() if how else self.menu("File", "Save Notebook")
+        self.menu("File", "Save Notebook")
 
         def is_saved() -> bool:
             # While the server writes it, the file is there and has no end yet.

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from tensornp.widget.part import module
 
@@ -108,8 +108,37 @@ class ModulePage:
         rows = self.page.locator("tbody tr:not(:has([colspan])):not(:has(> :is(th, [role=rowheader])))")
         return rows.all_text_contents()
 
+    def click(self, node: Locator) -> None:
+        node.click()
+        self.settle()
+
+    def fill(self, field: Locator, text: str) -> None:
+        field.fill(text)
+        self.settle()
+
     def press(self, *keys: str) -> None:
         """Press keys, and settle after each."""
         for key in keys:
             self.page.keyboard.press(key)
             self.settle()
+
+
+class TreePage(ModulePage):
+    """A module with a tree of names, its search, and a panel for the row that is open."""
+
+    def __init__(self, page: Page, widget: Any, name: str, *, css: str = "") -> None:
+        super().__init__(page, widget, name, css=css)
+        self.grid = page.get_by_role("treegrid")
+        self.search = page.get_by_role("textbox", name="Search the names")
+        self.panel = page.locator(".tensornp-panel")
+        self.settle()
+
+    def row(self, name: str) -> Locator:
+        """Return the first line of that name."""
+        return self.grid.locator("tbody tr").filter(has=self.page.get_by_text(name, exact=True)).first
+
+    def names(self) -> list[str]:
+        return self.grid.locator("tbody .tensornp-name-text:visible").all_text_contents()
+
+    def focused(self) -> str:
+        return self.page.evaluate("document.activeElement.querySelector('bdi')?.textContent ?? ''")

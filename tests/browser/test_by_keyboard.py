@@ -40,16 +40,13 @@ ENDS = """() => {
 
 def open_weight(page: Page) -> None:
     shown = Tree(page, net())
-    shown.search.fill("weight")
-    shown.settle()
+    shown.fill(shown.search, "weight")
     shown.press("ArrowDown", "Enter")
-    shown.settle()
 
 
 def open_pair(page: Page) -> None:
     compared = Compared(page)
-    compared.opener("layers.").click()
-    compared.settle()
+    compared.click(compared.opener("layers."))
 
 
 def navigator(page: Page) -> None:
@@ -64,8 +61,7 @@ def open_call(page: Page) -> None:
 def toggle(page: Page) -> None:
     shown = Toggle(page, torch.zeros(200), anchor=ANCHOR)
     shown.answer_next()
-    page.get_by_role("button", name="Values").click()
-    shown.settle()
+    shown.click(page.get_by_role("button", name="Values"))
 
 
 WIDGETS = [open_weight, open_pair, navigator, open_call, toggle]

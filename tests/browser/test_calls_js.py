@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from built_passes import Built, Run, figures, transformer, value
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from browser.contrast import illegible
-from browser.module_page import ModulePage
+from browser.module_page import TreePage
 from browser.test_toggle_js import LAB_DARK
 from tensornp.passes.records import RAISED, PassRecord, SourceLine
 from tensornp.widget.calls import CallsWidget
@@ -18,30 +18,12 @@ from tensornp.widget.calls import CallsWidget
 NAN = transformer(nan_in="layers.3.attn.drop")
 
 
-class Calls(ModulePage):
+class Calls(TreePage):
     """The tree of a pass in a page, and the kernel's part in it."""
 
     def __init__(self, page: Page, record: PassRecord, *, css: str = "") -> None:
         super().__init__(page, CallsWidget(Run(record), opened="run", anchor="a"), "calls", css=css)
-        self.grid = page.get_by_role("treegrid")
-        self.search = page.get_by_role("textbox", name="Search the names")
-        self.panel = page.locator(".tensornp-panel")
         self.name = self.panel.locator(".tensornp-panel-name")
-        self.settle()
-
-    def row(self, name: str) -> Locator:
-        """Return the first line of that name."""
-        return self.grid.locator("tbody tr").filter(has=self.page.get_by_text(name, exact=True)).first
-
-    def names(self) -> list[str]:
-        return self.grid.locator("tbody .tensornp-name-text:visible").all_text_contents()
-
-    def focused(self) -> str:
-        return self.page.evaluate("document.activeElement.querySelector('bdi')?.textContent ?? ''")
-
-    def click(self, node: Locator) -> None:
-        node.click()
-        self.settle()
 
 
 MakeCalls = Callable[..., Calls]
@@ -78,6 +60,7 @@ def test_keys_alone_unfold_repeats_open_a_call_and_lead_back(calls: MakeCalls) -
     expect(shown.row("layers.{0..11}")).to_have_attribute("aria-expanded", "true")
     shown.press("ArrowDown", "ArrowRight", "ArrowDown")
     assert shown.focused() == "norm1"
+    expect(shown.row("norm1")).to_have_attribute("aria-level", "4")
     shown.press("Enter")
     expect(shown.name).to_have_text("layers.0.norm1 (LayerNorm)")
     expect(shown.page.get_by_role("button", name="close")).to_be_focused()
@@ -107,8 +90,7 @@ def test_an_alarm_is_a_link_and_so_is_the_maker_of_an_input(calls: MakeCalls) ->
     expect(shown.panel).to_contain_text("RuntimeError: no")
     shown.click(shown.row("add"))
     expect(shown.name).to_have_text("`add`")
-    shown.search.fill("norm")
-    shown.settle()
+    shown.fill(shown.search, "norm")
     shown.click(shown.row("norm (LayerNorm)"))
     shown.click(shown.panel.get_by_role("button", name="embed"))
     assert shown.focused() == "embed"

@@ -77,14 +77,13 @@ def test_repeated_layers_are_one_row_until_something_is_looked_for(compared: Com
     assert compared.listed()[-1] == "layers.1.weight"
     heading.get_by_role("button").click()
     assert compared.listed() == printed
-    compared.search.fill("2 weight")
-    compared.settle()
+    compared.fill(compared.search, "2 weight")
     assert compared.listed() == ["layers.2.weight"]
-    compared.search.fill("laiers")
-    compared.settle()
+    compared.fill(compared.search, "/^h.*d$/")
+    assert compared.listed() == ["head"]
+    compared.fill(compared.search, "laiers")
     expect(compared.page.locator(".tensornp-found")).to_contain_text("closest")
-    compared.search.fill("")
-    compared.settle()
+    compared.fill(compared.search, "")
     assert compared.listed() == printed
 
 
@@ -92,8 +91,7 @@ def test_a_row_opens_the_navigator_under_it(compared: Compared) -> None:
     """The columns stay where they are; Escape returns to the row."""
     columns = "[...document.querySelectorAll('.tensornp > table > thead th')].map((th) => th.getBoundingClientRect().x)"
     before = compared.page.evaluate(columns)
-    compared.opener("layers.").click()
-    compared.settle()
+    compared.click(compared.opener("layers."))
     assert compared.page.evaluate(columns) == before
     expect(compared.pair).to_be_in_viewport(ratio=1)
     expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("layers.1.weight")
@@ -106,14 +104,11 @@ def test_a_row_opens_the_navigator_under_it(compared: Compared) -> None:
 
 def test_one_row_is_open_at_a_time(compared: Compared) -> None:
     """Another row closes the first, and a second press its own."""
-    compared.opener("layers.").click()
-    compared.settle()
-    compared.opener("head").click()
-    compared.settle()
+    compared.click(compared.opener("layers."))
+    compared.click(compared.opener("head"))
     expect(compared.pair).to_have_count(1)
     expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("head")
-    compared.opener("head").click()
-    compared.settle()
+    compared.click(compared.opener("head"))
     expect(compared.pair).to_have_count(0)
 
 
@@ -121,20 +116,17 @@ def test_what_did_not_move_is_a_line_and_is_found(blank: Page) -> None:
     """A search finds what a line names, and opens it as any other."""
     compared = Compared(blank, same={f"still.{i}.weight": torch.ones(3, 4) for i in range(2)} | {"mask": torch.ones(2)})
     expect(blank.get_by_text("3 weights unchanged")).to_be_visible()
-    compared.search.fill("still.1")
-    compared.settle()
+    compared.fill(compared.search, "still.1")
     assert compared.listed() == ["still.1.weight"]
     expect(blank.locator(".tensornp-found")).to_have_text("1 of 8")
-    compared.opener("still.1").click()
-    compared.settle()
+    compared.click(compared.opener("still.1"))
     expect(compared.pair.locator(".tensornp-pair-note")).to_have_text("same bits")
 
 
 def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) -> None:
     """The static table comes back when the part leaves."""
     del compared.names["before"]["head"]
-    compared.opener("head").click()
-    compared.settle()
+    compared.click(compared.opener("head"))
     expect(compared.pair.locator(".tensornp-error")).to_contain_text("before['head']")
     compared.page.evaluate("window.lose()")
     expect(compared.search).to_be_disabled()
@@ -169,8 +161,7 @@ def test_headings_and_lines_are_one_stop_each_from_which_arrows_go_on(compared: 
 def test_it_is_legible_and_accessible(blank: Page) -> None:
     """With a pair open, in the dark theme."""
     compared = Compared(blank, css=LAB_DARK)
-    compared.opener("layers.").click()
-    compared.settle()
+    compared.click(compared.opener("layers."))
     assert Axe().run(blank).response["violations"] == []
     assert compared.nameless_rows() == []
     texts = blank.locator(".tensornp :is(td, th, button, .tensornp-said, .tensornp-found, .tensornp-label)")

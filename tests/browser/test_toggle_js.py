@@ -11,7 +11,6 @@ import torch
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
-from browser.announced import Announced
 from browser.module_page import ModulePage
 from tensornp.core.summary.card import summarize
 from tensornp.core.summary.options import DisplayOptions
@@ -31,6 +30,30 @@ def stop_clock(page: Page) -> None:
     """Have the page's time stand still, but for what `run_for` lets pass: a busy machine makes it late for nothing."""
     page.clock.install(time=0)
     page.clock.pause_at(1000)
+
+
+LISTEN = """() => {
+  window.announced = [];
+  const regions = "[aria-live=polite], [role=status], output";
+  new MutationObserver((changes) => {
+    const elements = changes.map(({ target }) => (target instanceof Element ? target : target.parentElement));
+    const nodes = elements.map((node) => node?.closest(regions));
+    for (const node of new Set(nodes)) if (node?.textContent) window.announced.push(node.textContent);
+  }).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+WAITING = "waiting for the kernel …"
+
+
+class Announced:
+    """What is announced on a page from now on."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        page.evaluate(LISTEN)
+
+    def __call__(self) -> list[str]:
+        """Return what was announced since the last call, but that a busy machine is waited for."""
+        return [text for text in self._page.evaluate("window.announced.splice(0)") if text != WAITING]
 
 
 class Toggle(ModulePage):
@@ -205,8 +228,7 @@ def test_axe_finds_nothing_against_it(toggle: MakeToggle) -> None:
     shown.name.press("Enter")
     shown.answer()
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
-    shown.page.get_by_role("button", name="Values").click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="Values"))
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
 
 

@@ -10,53 +10,25 @@ from typing import Any
 import pytest
 import torch
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 import tensornp as tnp
 from browser.contrast import illegible
-from browser.module_page import ModulePage
+from browser.module_page import TreePage
 from browser.test_toggle_js import LAB_DARK
 from tensornp.models.live.refind import released
 from tensornp.widget.weights import WeightsWidget
 
 
-class Reached:
-    """Finds the weights of a tree, unless the test says that they are gone."""
-
-    def __init__(self, tree: Tree, name: str) -> None:
-        self._tree, self._name = tree, name
-
-    def __call__(self, expression: str) -> Any:
-        if self._tree.is_gone:
-            raise tnp.NoDataError(f"{self._name} is gone")
-        return self._tree.explorer[self._name].tensor
-
-
-class Tree(ModulePage):
+class Tree(TreePage):
     """A tree of weights in a page, and the kernel's part in it."""
-
-    is_gone = False
 
     def __init__(self, page: Page, obj: Any, *, css: str = "") -> None:
         self.explorer = tnp.weights(obj)
-        rows = [released(entry, Reached(self, entry.name)) for entry in self.explorer.values()]
+        tensors = {entry.code: entry.tensor for entry in self.explorer.values()}
+        rows = [released(entry, tensors.__getitem__) for entry in self.explorer.values()]
         widget = WeightsWidget(rows, opened="w", anchor="a", binder=lambda *_: None, classes=self.explorer.classes)
         super().__init__(page, widget, "weights", css=css)
-        self.grid = page.get_by_role("treegrid")
-        self.search = page.get_by_role("textbox", name="Search the names")
-        self.settle()
-
-    def row(self, name: str) -> Locator:
-        """Return the line of that name."""
-        return self.grid.locator("tbody tr").filter(has=self.page.get_by_text(name, exact=True)).first
-
-    def names(self) -> list[str]:
-        return self.grid.locator("tbody .tensornp-name-text:visible").all_text_contents()
-
-    def column(self, heading: str) -> list[str]:
-        """Return what all lines that are seen say in a column."""
-        at = self.grid.locator("thead th").all_text_contents().index(heading)
-        return self.grid.locator(f"tbody td:nth-child({at + 1})").all_text_contents()
 
     def scan(self) -> None:
         """Scan all, and have the page hear what was found."""
@@ -69,9 +41,6 @@ class Tree(ModulePage):
             time.sleep(0.01)
         self.sync()
         self.settle()
-
-    def focused(self) -> str:
-        return self.page.evaluate("document.activeElement.querySelector('bdi')?.textContent ?? ''")
 
 
 MakeTree = Callable[..., Tree]
@@ -123,8 +92,7 @@ def test_a_long_list_is_cut_and_walked_by_keys(tree: MakeTree) -> None:
     """Page, Home and End go through its rows without a request; a link leads to a row that was cut."""
     shown = tree({f"w{i}": torch.full((1,), float("nan") if i == 998 else i) for i in range(1000)})
     assert len(shown.names()) == 500
-    shown.search.fill("w")
-    shown.settle()
+    shown.fill(shown.search, "w")
     assert len(shown.names()) == 100
     expect(shown.grid.locator("tbody tr").last).to_contain_text("900 more; search for them")
     asked = shown.num_answered
@@ -136,8 +104,7 @@ def test_a_long_list_is_cut_and_walked_by_keys(tree: MakeTree) -> None:
     assert shown.focused() == "w0"
     assert shown.num_answered == asked
     shown.scan()
-    shown.page.get_by_role("button", name="1 weight has NaN: w998", exact=True).click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="1 weight has NaN: w998", exact=True))
     expect(shown.page.locator(".tensornp-panel-name")).to_have_text("w998")
     expect(shown.search).to_have_value("")
 
@@ -153,25 +120,12 @@ def test_the_search_finds_and_says_what_is_no_pattern(tree: MakeTree) -> None:
     shown.settle()
     assert shown.names()[:3] == ["0.0.weight", "1.0.weight", "2.0.weight"]
     expect(shown.page.get_by_text("12 of 85 weights · 192 elements · 768 bytes").first).to_be_visible()
-    shown.search.fill("/(/")
-    shown.settle()
+    shown.fill(shown.search, "/(/")
     expect(shown.search).to_have_attribute("aria-invalid", "true")
     expect(shown.page.locator(".tensornp-problem").first).to_contain_text("is not a regular expression")
-    shown.search.fill("wieght")
-    shown.settle()
+    shown.fill(shown.search, "wieght")
     expect(shown.grid.get_by_text("no name fits 'wieght'; the closest is 'weight'")).to_be_visible()
     shown.press("Escape")
-    assert shown.names()[0] == "{0..11}"
-
-
-def test_columns_sort(tree: MakeTree) -> None:
-    """The third press of a heading brings back the order of the model."""
-    shown = tree(net())
-    for expected in ("descending", "ascending", None):
-        shown.page.get_by_role("button", name="bytes").click()
-        shown.settle()
-        head = shown.grid.locator("th", has_text="bytes")
-        assert head.get_attribute("aria-sort") == expected
     assert shown.names()[0] == "{0..11}"
 
 
@@ -180,8 +134,7 @@ def test_the_largest_norm_is_two_clicks_away(tree: MakeTree) -> None:
     weights = {"small": torch.ones(2), "large": torch.full((2,), 7.0), "mid": torch.full((2,), 2.0)}
     shown = tree(weights)
     shown.scan()
-    shown.page.get_by_role("button", name="norm", exact=True).click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name="norm", exact=True))
     expect(shown.grid.locator("tbody .tensornp-name-text")).to_have_text(["large", "mid", "small"])
     expect(shown.grid.locator("tbody tr").first).to_contain_text("9.9")
 
@@ -191,16 +144,14 @@ def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
     shown = tree(
         {f"w{i}.a": torch.linspace(-1, i, 600).reshape(20, 30) for i in range(1, 40, 2)} | {"b": torch.ones(9)}
     )
-    shown.search.fill("a")
-    shown.settle()
+    shown.fill(shown.search, "a")
     shown.page.add_style_tag(content="#output { padding: 300px 0 2000px; }")
     rows = shown.grid.locator("tbody tr[data-id]")
     for at in (5, 9, 2):
         rows.nth(at).scroll_into_view_if_needed()
         before = rows.nth(at).bounding_box()
-        rows.nth(at).click()
-        shown.settle()
-        panel = shown.page.locator(".tensornp-panel")
+        shown.click(rows.nth(at))
+        panel = shown.panel
         expect(panel).to_be_visible()
         assert rows.nth(at).evaluate(
             "node => node.nextElementSibling.contains(document.querySelector('.tensornp-panel'))"
@@ -213,10 +164,9 @@ def test_opening_a_row_moves_nothing_above_it(tree: MakeTree) -> None:
 def test_a_weight_opens_below_and_closes(tree: MakeTree) -> None:
     """Facts, array, statistics; Escape leads back to its line."""
     shown = tree(net())
-    shown.search.fill("12.weight")
-    shown.settle()
+    shown.fill(shown.search, "12.weight")
     shown.press("ArrowDown", "Enter")
-    card = shown.page.locator(".tensornp-panel")
+    card = shown.panel
     expect(card.locator("pre")).to_contain_text("array([[")
     expect(card.locator(".tensornp-facts")).to_contain_text("shape (2, 4)")
     card.get_by_role("button", name="Statistics").click()
@@ -240,10 +190,8 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     asked = []
     answer = shown.widget._receive
     shown.widget._receive = lambda _, content, buffers: (asked.append(content), answer(_, content, buffers))
-    shown.page.get_by_role("button", name=f"2 weights have {says}: b", exact=True).click()
-    shown.settle()
-    shown.row("c").get_by_role("button", name="NaN" if goal == "nan" else "+Inf", exact=True).click()
-    shown.settle()
+    shown.click(shown.page.get_by_role("button", name=f"2 weights have {says}: b", exact=True))
+    shown.click(shown.row("c").get_by_role("button", name="NaN" if goal == "nan" else "+Inf", exact=True))
     expect(shown.page.get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "true")
     opened = [request for request in asked if request["type"] == "values"]
     assert [(request["row"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
@@ -259,16 +207,13 @@ def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: 
     shown = tree(weights)
     expect(shown.page.locator(".tensornp-found")).to_have_text("values not read yet: reading them looks for NaN")
     shown.scan()
-    shown.search.fill("c1")
-    shown.settle()
+    shown.fill(shown.search, "c1")
     found = shown.page.locator(".tensornp-finding", has_text="2 with the same values")
-    found.get_by_role("button", name="and 1 more").click()
-    shown.settle()
+    shown.click(found.get_by_role("button", name="and 1 more"))
     assert shown.names() == ["a", "b"]
     expect(shown.search).to_have_value("with the same values")
-    shown.row("a").click()
-    shown.settle()
-    expect(shown.page.locator(".tensornp-panel")).to_contain_text("the same values as 'b'")
+    shown.click(shown.row("a"))
+    expect(shown.panel).to_contain_text("the same values as 'b'")
     shown.search.press("Escape")
     shown.settle()
     assert len(shown.names()) > 2
@@ -314,8 +259,7 @@ def test_names_are_text_and_reorder_nothing(tree: MakeTree) -> None:
     hostile = "<img src=x onerror=window.hit=1>"
     shown = tree({hostile: torch.ones(1), "\u202eevil": torch.ones(1), "שלום": torch.ones(1)})
     assert shown.names() == [hostile, "\\u202eevil", "שלום"]
-    shown.grid.locator("tbody tr").first.click()
-    shown.settle()
+    shown.click(shown.grid.locator("tbody tr").first)
     expect(shown.page.locator(".tensornp-panel-name")).to_have_text(hostile)
     assert shown.page.evaluate("window.hit") is None
 
@@ -342,8 +286,7 @@ def test_a_scan_is_told_and_can_be_stopped(tree: MakeTree) -> None:
 def test_it_is_legible_and_accessible(tree: MakeTree) -> None:
     """With a card open, in the dark theme."""
     shown = tree(net(), css=LAB_DARK)
-    shown.search.fill("weight")
-    shown.settle()
+    shown.fill(shown.search, "weight")
     shown.press("ArrowDown", "Enter")
     found = Axe().run(shown.page)
     assert found.response["violations"] == []
@@ -375,9 +318,13 @@ def test_the_headings_are_one_stop_of_the_tab_key_and_the_tree_is_another(tree: 
     shown.press("Tab", "ArrowRight", "ArrowRight", "Enter")
     expect(heading).to_be_focused()
     assert (shown.names(), heading.get_attribute("title")) == (["a", "b", "c"], "Sort by elements")
+    head = shown.page.get_by_role("columnheader", name="elements")
+    expect(head).to_have_attribute("aria-sort", "descending")
     shown.press("Enter")
     assert (shown.names(), heading.get_attribute("title")) == (["c", "b", "a"], "Back to the model's order")
+    expect(head).to_have_attribute("aria-sort", "ascending")
     shown.press("Enter")
+    assert head.get_attribute("aria-sort") is None
     assert shown.names() == ["b", "a", "c"]
     shown.press("Tab")
     assert shown.focused() == "b"

@@ -26,9 +26,9 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 """By cell, the facts that its output says once, in any place and in text as in HTML."""
 
 
-def notebook(path: Path, setup: str = SETUP) -> Path:
-    """Write it, not run, and return its path."""
-    cells = [nbformat.v4.new_code_cell(cell) for cell in (setup, *SHOWN)]
+def notebook(path: Path, setup: str = SETUP, *more: str) -> Path:
+    """Write it, not run, with more cells at its end, and return its path."""
+    cells = [nbformat.v4.new_code_cell(cell) for cell in (setup, *SHOWN, *more)]
     made = nbformat.v4.new_notebook(cells=cells)
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(made, path)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import pytest
 import torch
 from built_passes import Built, Run, transformer, value
+from page_part import PagePart
 from tree_rows import rows_of
 
 from tensornp.passes.records import PassRecord
@@ -16,25 +16,12 @@ from tensornp.widget.calls import CallsWidget
 from tensornp.widget.page import NONSENSE
 
 
-class Shown:
-    """A widget, and the page's part in it."""
+class Shown(PagePart):
+    """The calls of a record on a page."""
 
     def __init__(self, record: PassRecord, opened: str = "run") -> None:
-        self.record, self.answers = record, []
-        self.widget = CallsWidget(Run(record), opened=opened, anchor="a")
-        self.widget.send = self.take
-
-    def take(self, content: dict[str, Any], buffers: Any = None) -> None:
-        """Hear an answer, as a page does: by JSON, which has no NaN."""
-        self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
-
-    def ask(self, kind: str, **request: Any) -> dict[str, Any]:
-        """Return the answer to a request, which has its number."""
-        number = len(self.answers)
-        self.widget._receive(None, {"type": kind, "page": "p", "number": number, **request}, [])
-        answer: dict[str, Any] = self.answers[-1]
-        assert answer["number"] == number
-        return answer
+        self.record = record
+        super().__init__(CallsWidget(Run(record), opened=opened, anchor="a"))
 
     def rows(self, **request: Any) -> list[dict[str, Any]]:
         answer = self.ask("rows", **request)
@@ -48,20 +35,6 @@ class Shown:
 
 
 NAN = transformer(nan_in="layers.3.attn.drop")
-
-
-def test_repeats_are_one_row_until_they_are_unfolded_into_the_calls():
-    page = Shown(transformer())
-    rows = page.rows()
-    assert [row["name"] for row in rows] == ["model", "embed", "layers.{0..11}", "norm", "head"]
-    model, fold = rows[0], rows[2]
-    assert (fold["number"], fold["open"], fold["level"], fold["class"]) == (-1, False, 2, "Block")
-    below = page.rows(parent=fold["id"])
-    assert [row["name"] for row in below] == [f"layers.{i}" for i in range(12)]
-    third = below[2]
-    assert (third["level"], third["open"], third["number"]) == (3, False, page.index("layers.2"))
-    opened = page.names(opened=[model["id"], fold["id"], third["id"]])
-    assert opened[:8] == ["model", "embed", "layers.{0..11}", "layers.0", "layers.1", "layers.2", "norm1", "attn"]
 
 
 def test_trouble_is_seen_at_first_with_one_alarm_and_what_comes_after_is_quiet():
@@ -137,7 +110,7 @@ def test_a_closed_widget_lets_go_of_the_pass():
     page = Shown(NAN)
     page.rows()
     page.widget.close()
-    page.widget._receive(None, {"type": "rows", "page": "p", "number": 1}, [])
+    page.send({"type": "rows", "page": "p", "number": 1})
     assert len(page.answers) == 1 and not hasattr(page.widget, "_run")
 
 

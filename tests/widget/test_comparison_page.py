@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gc
-import json
 import re
-import time
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from page_part import PagePart
 from unchanged import unchanged
 
 import tensornp as tnp
@@ -20,19 +19,15 @@ from tensornp.render.models.comparison import live_rows
 from tensornp.widget.comparison import ComparisonTable
 
 
-class Shown:
-    """A widget of the comparison of two things that have names, and the page's part in it."""
+class Shown(PagePart):
+    """The comparison of two things that have names, on a page."""
 
     def __init__(self, namespace: dict[str, Any], first: str, second: str) -> None:
         sides = [tnp.weights(namespace.get(one, one), expression=one) for one in (first, second)]
         found = tnp.compare(*sides)
         assert isinstance(found, WeightsComparison)
         self.live = live_rows(found, 2000)
-        self.widget = ComparisonTable(found, namespace, anchor="a")
-        self.answers: list[dict[str, Any]] = []
-        self.widget.send = lambda content, buffers=None: self.answers.append(
-            json.loads(json.dumps(content, allow_nan=False))
-        )
+        super().__init__(ComparisonTable(found, namespace, anchor="a"))
 
     def opened(self, row: int) -> tuple[dict[str, Any], Callable[..., dict[str, Any]]]:
         """Return the answer to a row that is opened, and what asks its window."""
@@ -44,21 +39,6 @@ class Shown:
             return self.ask(kind, **wanted, **request)
 
         return answer, window
-
-    def ask(self, kind: str, **request: Any) -> dict[str, Any]:
-        """Return the answer to a request, which has its number."""
-        number = len(self.answers)
-        self.widget._receive(None, {"type": kind, "page": "p", "number": number, **request}, [])
-        _wait(lambda: len(self.answers) > number)
-        assert (self.answers[-1]["page"], self.answers[-1]["number"]) == ("p", number)
-        return self.answers[-1]
-
-
-def _wait(is_there: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not is_there():
-        assert time.monotonic() < end, "no answer"
-        time.sleep(0.01)
 
 
 def models() -> dict[str, Any]:
@@ -111,17 +91,6 @@ def test_a_nan_on_one_side_is_where_a_row_opens():
     assert window(goal=True)["show"] == [1, 3]
 
 
-def test_a_search_knows_the_grammar_of_all_searches():
-    """Words that all fit, globs, expressions; and where nothing fits, the closest."""
-    shown = Shown(models(), "before", "after")
-    every = shown.live.names
-    assert [every[i] for i in shown.ask("search", text="weight 1")["found"]] == ["layers.1.weight"]
-    assert len(shown.ask("search", text="layers.*.weight")["found"]) == 3
-    assert [every[i] for i in shown.ask("search", text="/^h.*d$/")["found"]] == ["head"]
-    assert "closest" in shown.ask("search", text="laiers")["text"]
-    assert shown.ask("search", text="/(/")["type"] == "error"
-
-
 def test_it_keeps_no_weight_alive():
     """What is gone says so, and another one is not taken for it."""
     names = models()
@@ -146,9 +115,10 @@ def test_what_makes_no_sense_is_answered_in_a_sentence():
     _, window = shown.opened(0)
     assert window(face="x")["type"] == "error"
     assert window(face=99)["face"] == 2
-    assert shown.ask("search", text=3)["type"] == "error"
-    shown.widget._receive(None, {"type": "open", "page": 3, "number": 1}, [])
-    shown.widget._receive(None, "open", [])
+    for text in (3, "/(/"):
+        assert shown.ask("search", text=text)["type"] == "error"
+    shown.send({"type": "open", "page": 3, "number": 1})
+    shown.send("open")
 
 
 def test_weights_of_two_shapes_say_so():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import json
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from page_part import PagePart
 from unchanged import unchanged
 
 import tensornp as tnp
@@ -20,40 +20,23 @@ from tensornp.widget.toggle import TensorWidget
 from tensornp.widget.values import LookedAt, Values
 
 
-class Page:
-    """What a page does: it sends, and keeps what comes back."""
+class Page(PagePart):
+    """The values of a tensor on a page."""
 
     def __init__(self, tensor: torch.Tensor | None = None, **options: Any) -> None:
-        self.answers: list[dict[str, Any]] = []
-        self.buffers: list[list[bytes]] = []
         options = {"name": "t", "array_name": "a"} | options
         self.values = Values()
         self.values.show(LookedAt(lambda: tensor, **options))
-        self.widget = LivePart({}, values=self.values)
+        super().__init__(LivePart({}, values=self.values))
         # What takes long is answered at once.
         self.widget._slow.clear()
         self.values.is_latest = lambda request: True
-        self.widget.send = self._hear  # type: ignore[method-assign]
-        self.number = 0
-
-    def _hear(self, content: dict[str, Any], buffers: Any = None) -> None:
-        self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
-        self.buffers.append([bytes(buffer) for buffer in buffers or []])
-
-    def send(self, content: Any) -> None:
-        self.widget._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
 
     def look_at(self, held: Any) -> None:
         self.values.show(LookedAt(held))
 
     def ask(self, kind: str = "move", **request: Any) -> dict[str, Any]:
-        """Ask for a move, or something else, and return the one answer."""
-        self.number += 1
-        before = len(self.answers)
-        self.send({"type": kind, "page": "p", "number": self.number, **request})
-        (answer,) = self.answers[before:]
-        assert (answer["page"], answer["number"]) == ("p", self.number)
-        return answer
+        return super().ask(kind, **request)
 
 
 def test_a_move_brings_the_window_and_nothing_else():
@@ -72,7 +55,7 @@ def test_a_move_brings_the_window_and_nothing_else():
 
 
 def test_the_window_moves_to_what_is_asked_for():
-    """To a cell, to an index as text, to the next NaN; one that is there already moves nothing."""
+    """To a cell, to an index as text, to the next NaN; a search that fails says why."""
     t = torch.zeros(3, 100, 100)
     t[2, 50, 60] = torch.nan
     page = Page(t)
@@ -83,14 +66,6 @@ def test_the_window_moves_to_what_is_asked_for():
     assert (answer["corner"], answer["show"]) == ([2, 40, 58], [2, 40, 58])
     answer = page.ask(index="-1, -1, -1", axes=[2, 1], size=[2, 2])
     assert (answer["numpy"], answer["show"]) == ("a[2, 98:100, 98:100].T", [2, 99, 99])
-
-
-def test_what_is_not_found_is_said_and_the_window_stays():
-    """A tensor without NaN; and a search that fails says why."""
-    page = Page(torch.zeros(30, 30))
-    answer = page.ask(seek="nan", after=[0, 0], corner=[5, 5], size=[4, 4])
-    assert (answer["text"], answer["corner"]) == ("there is no NaN in this tensor", [5, 5])
-
     sparse = torch.eye(3).to_sparse()
     assert "not stored one by one; pass tnp.to_numpy(t)" in Page(sparse).ask(seek="min")["text"]
 
@@ -213,31 +188,8 @@ def test_a_tensor_that_is_gone_says_so_in_place():
     gc.collect()
     assert gone() is None
     assert page.ask() == {
-        "type": "error", "page": "p", "number": 2, "text": "the tensor of this card is gone; show it again",
+        "type": "error", "page": "p", "number": 1, "text": "the tensor of this card is gone; show it again",
     }  # fmt: skip
-
-
-def test_a_tensor_that_was_freed_moved_or_resized_is_shown_as_it_is_now():
-    """By its storage, by `.data`, to another device and back; never the values of before."""
-    t = torch.arange(60.0).reshape(3, 4, 5)
-    page = Page(t)
-    first = page.ask(corner=[2, 0, 0], size=[4, 5])
-    asked = {"axes": first["axes"], "corner": first["corner"], "size": first["size"]}
-    t.data = torch.tensor([[7.0, 8.0]], dtype=torch.float64)
-    answer = page.ask(**asked, show=[2, 3, 4])
-    assert (answer["shape"], answer["dtype"], answer["exact"]) == ([1, 2], "float64", ["7.0", "8.0"])
-    t.data = torch.tensor(5.0)
-    assert page.ask(**asked)["exact"] == ["5.0"]
-    t.data = torch.empty(0, 4)
-    assert (page.ask(**asked)["exact"], page.ask(index=":")["show"]) == ([], None)
-    page.look_at(lambda: torch.ones(2, 2, device="meta"))
-    assert "meta" in page.ask(**asked)["text"]
-    page.look_at(lambda: t)
-    t.data = torch.ones(2, 2)
-    t.untyped_storage().resize_(0)
-    assert "freed" in page.ask(**asked)["text"]
-    t.untyped_storage().resize_(16)
-    assert page.ask(**asked)["type"] == "window"
 
 
 def test_a_search_in_a_nested_tensor_says_which_part_it_has_seen():
@@ -257,23 +209,15 @@ def test_parts_of_a_nested_tensor_are_one_more_index():
     assert (answer["numpy"], answer["torch"]) == ("a[1][0:2, 0:2]", "t.unbind()[1][0:2, 0:2]")
 
 
-def opened(toggle: TensorWidget, goal: Any = "") -> dict[str, Any]:
-    """Open the values as a page does, and return the answer."""
-    answers: list[dict[str, Any]] = []
-    toggle.send = lambda content, buffers=None: answers.append(content)  # type: ignore[method-assign]
-    toggle._receive(None, {"type": "values", "page": "p", "number": 1, "goal": goal}, [])
-    return answers[0]
-
-
 def test_a_toggle_opens_its_values_at_what_is_sought():
     """The answer says how they are called, and where to begin; what is no goal is refused."""
     t = torch.zeros(2)
     card = TensorWidget(t, binder=lambda *_: None, suggestion="w_np")
-    answer = opened(card, "nan")
+    answer = PagePart(card).ask("values", goal="nan")
     assert (answer["name"], answer["suggestion"], answer["goal"]) == ("the tensor", "w_np", "nan")
-    assert opened(tnp.TensorWidget(t))["suggestion"] == ""
+    assert PagePart(tnp.TensorWidget(t)).ask("values", goal="")["suggestion"] == ""
     for nonsense in ("something else", 3, ["nan"], {}):
-        assert opened(card, nonsense)["type"] == "error"
+        assert PagePart(card).ask("values", goal=nonsense)["type"] == "error"
 
 
 def test_open_values_are_read_again_when_a_cell_has_ended():
@@ -281,7 +225,7 @@ def test_open_values_are_read_again_when_a_cell_has_ended():
     close_all()
     heard: list[Any] = []
     card, other = tnp.TensorWidget(torch.zeros(2)), tnp.TensorWidget(torch.zeros(2))
-    opened(card)
+    PagePart(card).ask("values", goal="")
     for one in (card, other):
         one.comm = one.comm or object()
         one.send = lambda content, buffers=None, one=one: heard.append((one, content))

@@ -1,18 +1,20 @@
-"""The live card as a plain object: modes, arrays, names, and what an odd browser may send."""
+"""The live card as a plain object: modes, arrays, names, statistics from a thread, and what an odd browser may send."""
 
 from __future__ import annotations
 
 import gc
+import math
 import weakref
-from typing import Any
 
 import pytest
 import torch
 import traitlets
+from page_part import PagePart
 from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.memory.identity import TensorReference
+from tensornp.core.summary.options import DisplayOptions
 from tensornp.widget.toggle import TensorWidget
 
 
@@ -53,21 +55,13 @@ def test_what_is_impossible_stays_on_copy_and_says_why():
     assert str(card.array.dtype) == "bfloat16"
 
 
-def ask(card: TensorWidget, kind: str, **content: Any) -> dict[str, Any]:
-    """Send what a page sends, and return the answer."""
-    answers: list[dict[str, Any]] = []
-    card.send = lambda answer, buffers=None: answers.append(answer)  # type: ignore[method-assign]
-    card._receive(None, {"type": kind, "page": "p", "number": 1, **content}, [])
-    return answers[0]
-
-
 def test_a_mode_that_means_nothing_is_refused():
     """In Python as an exception; from the browser as a message, and the mode stays."""
     card = tnp.TensorWidget(torch.ones(2))
     with pytest.raises(traitlets.TraitError, match="choose view, share or copy"):
         card.mode = "nonsense"
     for sent in ("nonsense", 5, None, {"a": 1}):
-        assert ask(card, "choose", mode=sent)["type"] == "error"
+        assert PagePart(card).ask("choose", mode=sent)["type"] == "error"
         assert card.mode == "view"
 
 
@@ -77,7 +71,7 @@ def test_a_page_sets_no_trait():
     html = card.html
     card.set_state({"mode": "copy", "html": "evil", "can_bind": True})
     assert (card.mode, card.html, card.can_bind) == ("view", html, False)
-    ask(card, "choose", mode="copy")
+    PagePart(card).ask("choose", mode="copy")
     assert card.mode == "copy" and ">copy " in card.html
     own = [name for name in card.keys if not name.startswith("_") and name not in ("layout", "tabbable", "tooltip")]
     assert len(own) <= 7
@@ -106,7 +100,7 @@ def test_the_automatic_card_does_not_keep_its_tensor_alive():
     gc.collect()
     with pytest.raises(tnp.NoDataError, match="show it again"):
         _ = card.array
-    assert "gone" in ask(card, "choose", mode="copy")["text"]
+    assert "gone" in PagePart(card).ask("choose", mode="copy")["text"]
 
 
 def test_without_a_notebook_there_is_nothing_to_bind_in():
@@ -115,24 +109,44 @@ def test_without_a_notebook_there_is_nothing_to_bind_in():
         tnp.TensorWidget(torch.ones(2)).bind("a")
 
 
-def test_binding_asks_before_it_overwrites():
-    """From the browser: the first time a question, the second time done."""
-    bound = {"a": 1}
-
-    def binder(name, make, overwrite):
-        if name in bound and not overwrite:
-            raise tnp.NameTakenError("a is taken", can_overwrite=True)
-        bound[name] = make()
-
-    card = TensorWidget(torch.ones(2), binder=binder)
-    refused = ask(card, "bind", name="a")
-    assert (refused["text"], refused["canOverwrite"]) == ("a is taken", True)
-    assert ask(card, "bind", name="a", overwrite=True)["text"] == "assigned to a (view)"
-    assert bound["a"].tolist() == [1, 1]
-
-
 def test_the_bundle_is_complete_where_no_widget_can_be_shown():
     """Static HTML and text stand beside the widget."""
     data, _ = tnp.TensorWidget(torch.ones(2))._repr_mimebundle_()
     assert "array([1., 1.], dtype=float32)" in data["text/html"]
     assert "array([1., 1.], dtype=float32)" in data["text/plain"]
+
+
+@pytest.fixture
+def large() -> torch.Tensor:
+    """Past the budget of a card, with a NaN."""
+    t = torch.randn(3000, 500, generator=torch.Generator().manual_seed(0))
+    t[1234, 56] = math.nan
+    return t
+
+
+def test_the_figures_come_from_a_thread_and_change_nothing(large):
+    """They are offered once, and stay in the other modes."""
+    card = tnp.TensorWidget(large)
+    assert card.has_more
+    with unchanged(large):
+        assert PagePart(card).ask("stats")["text"] == "the statistics are in the card"
+    assert "mean " in card.html and "1 NaN" in card.html and "data:image/png;base64," in card.html
+    card.mode = "copy"
+    assert "mean " in card.html and not card.has_more
+
+
+def test_a_card_has_its_figures_at_once(large):
+    """Each look tells what is so by then."""
+    t = large[:10].clone()
+    card = tnp.TensorWidget(t)
+    assert "mean " in card.html and "1 NaN" not in card.html and not card.has_more
+    t[3, 4] = float("nan")
+    card.mode = "copy"
+    assert "1 NaN" in card.html
+    assert "mean " not in TensorWidget(t, options=DisplayOptions(stats="off")).html
+
+
+def test_a_tensor_that_is_gone_is_no_error(large):
+    """One sentence on the card."""
+    card = TensorWidget(large, held=lambda: None)
+    assert PagePart(card).ask("stats")["text"] == "the tensor of this card is gone; show it again"

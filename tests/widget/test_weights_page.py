@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-import json
-import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from page_part import PagePart, wait
 from safetensors.torch import save_file
 from tree_rows import findings_of, rows_of
 
@@ -32,32 +32,16 @@ class Reached:
         return self._shown.found(expression)
 
 
-class Shown:
-    """A widget, and the page's part in it."""
+class Shown(PagePart):
+    """The tree of weights on a page."""
 
     def __init__(self, obj: Any, **options: Any) -> None:
         self.explorer = tnp.weights(obj, expression="model")
         self.objects = {entry.code: entry.tensor for entry in self.explorer.values()}
         self.reached: list[str] = []
-        self.answers: list[dict[str, Any]] = []
         self.found: Callable[[str], Any] = self.objects.__getitem__
         rows = [released(entry, Reached(self)) for entry in self.explorer.values()]
-        self.widget = WeightsWidget(rows, opened="w", anchor="a", **options)
-        self.widget.send = lambda content, buffers=None: self.answers.append(
-            json.loads(json.dumps(content, allow_nan=False))
-        )
-
-    def take(self, content: dict[str, Any], buffers: Any = None) -> None:
-        """Hear an answer, as a page does: by JSON, which has no NaN."""
-        self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
-
-    def ask(self, kind: str, **request: Any) -> dict[str, Any]:
-        """Return the answer to a request, which has its number."""
-        number = len(self.answers)
-        self.widget._receive(None, {"type": kind, "page": "p", "number": number, **request}, [])
-        self.wait(lambda: len(self.answers) > number)
-        assert (self.answers[-1]["page"], self.answers[-1]["number"]) == ("p", number)
-        return self.answers[-1]
+        super().__init__(WeightsWidget(rows, opened="w", anchor="a", **options))
 
     def rows(self, **request: Any) -> list[dict[str, Any]]:
         answer = self.ask("rows", **request)
@@ -74,15 +58,9 @@ class Shown:
     def findings(self) -> list[dict[str, Any]]:
         return findings_of(self.widget.findings)
 
-    def wait(self, is_done: Any) -> None:
-        end = time.monotonic() + 60
-        while not is_done():
-            assert time.monotonic() < end, "no answer"
-            time.sleep(0.01)
-
     def scan(self) -> None:
         self.ask("scan")
-        self.wait(lambda: self.widget.progress < 0)
+        wait(lambda: self.widget.progress < 0)
 
 
 def net() -> torch.nn.Module:
@@ -156,14 +134,6 @@ def test_one_weight_is_read_when_it_is_opened(shown, tmp_path):
     assert page.ask("values", row=number)["name"] == answer["copies"].get("PyTorch", "the tensor")
     seen = page.ask("move", corner=[3, 4], size=[1, 2])
     assert [float(one) for one in seen["exact"]] == pytest.approx(tensors["a.weight"][3, 4:6].tolist())
-
-
-def test_no_name_and_no_value_is_taken_for_html(shown):
-    """What a checkpoint holds is escaped where it is rendered."""
-    evil = "<img src=x onerror=alert(1)>"
-    page = shown({evil: torch.ones(2)})
-    answer = page.ask("open", row=0)
-    assert "<img" not in answer["html"] + page.ask("rows")["html"]
 
 
 def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
@@ -267,7 +237,7 @@ def test_findings_lead_to_the_weights_that_have_them_and_no_others(shown):
     facts = page.ask("open", row=[*page.explorer].index("a"))["html"]
     assert "found by the scan: the same values as &#x27;b&#x27;" in facts
     page.ask("scan", search=whats["2 with the same values"])
-    page.wait(lambda: page.widget.progress < 0)
+    wait(lambda: page.widget.progress < 0)
     assert page.widget.scanned.startswith("2 weights")
 
 
@@ -298,9 +268,9 @@ def test_a_scan_can_be_ended(shown):
     page = shown({str(i): torch.ones(1000) for i in range(50)})
     page.ask("rows")
     page.found = lambda code: (page.ask_end() if code == "model['5']" else None) or page.objects[code]
-    page.ask_end = lambda: page.widget._receive(None, {"type": "end", "page": "p", "number": 99}, [])
+    page.ask_end = lambda: page.send({"type": "end", "page": "p", "number": 99})
     page.ask("scan")
-    page.wait(lambda: page.widget.progress < 0)
+    wait(lambda: page.widget.progress < 0)
     assert "stopped" in page.widget.scanned
     page.found = page.objects.__getitem__
     page.scan()
@@ -331,6 +301,30 @@ def test_an_array_is_bound_to_a_name(shown):
     array, overwrite = bound["x"]
     assert array.shape == (4, 4)
     assert overwrite is False
+
+
+@pytest.mark.parametrize("place", ["memory", "file"])
+def test_a_window_is_bound_and_the_line_gives_the_same(shown, tmp_path, place):
+    """By the expression of the explorer; a name is offered that can be bound, of the last parts of the weight's."""
+    weights = {
+        "encoder.query.weight": torch.arange(600.0).reshape(20, 30),
+        "0.weight": torch.ones(3),
+        "0": torch.ones(2),
+    }
+    save_file(weights, tmp_path / "m.safetensors")
+    bound = {}
+    source = tmp_path / "m.safetensors" if place == "file" else weights
+    page = shown(source, binder=lambda name, make, overwrite: bound.update({name: make()}))
+    offered = {name: page.ask("values", row=row)["suggestion"] for row, name in enumerate(page.explorer)}
+    assert offered == {"encoder.query.weight": "query_weight_np", "0.weight": "weight_np", "0": "array_np"}
+    page.ask("values", row=[*page.explorer].index("encoder.query.weight"))
+    asked = {"corner": [3, 4], "size": [5, 6]}
+    seen = page.ask("move", **asked)
+    assert page.ask("bind window", name="part", **asked)["text"] == "assigned to part"
+    expected = weights["encoder.query.weight"][3:8, 4:10].numpy()
+    np.testing.assert_array_equal(bound["part"], expected)
+    names = {"tnp": tnp, "model": weights, "w": page.explorer}
+    np.testing.assert_array_equal(eval(seen["numpy"], names), expected)
 
 
 @pytest.mark.parametrize(

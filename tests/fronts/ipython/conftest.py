@@ -35,6 +35,12 @@ class Shell:
         self.displayed = [output.data for output in captured.outputs]
         return result.result
 
+    def shown(self, line: str) -> tuple[str, str]:
+        """Run a line that shows one thing, and return its text and its HTML."""
+        self.run(line)
+        (output,) = self.displayed
+        return output["text/plain"], output["text/html"]
+
     def fail(self, cell: str) -> str:
         """Run a cell that must end in a usage error, and return its one line."""
         with capture_output() as captured:

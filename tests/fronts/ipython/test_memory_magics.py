@@ -1,4 +1,4 @@
-"""Memory across cells: lines and badges of cards, `%tensors`, what it releases."""
+"""Memory across cells: lines and badges of cards, `%tensors`, what it releases; it drops what is proven unnamed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 import torch
 from IPython.utils.capture import capture_output
+from unchanged import unchanged
+
+from tensornp.session import ledger, release
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +86,20 @@ def test_a_change_since_the_last_card_is_a_badge(shell, act, rows, road):
     cell(shell, act)
     assert f"changed since {event} · {rows}" in "\n".join(card(shell, "display(w)"))
     assert road in html.unescape(shell.html)
+    assert not any("changed" in line for line in card(shell, "w"))
+
+
+def test_a_change_is_known_of_another_name_and_forgotten_after_many_cards(shell, monkeypatch):
+    """An alias is another object over the same elements; of a view of another shape nothing is known."""
+    cell(shell, "w = torch.zeros(4)")
+    cell(shell, "w")
+    cell(shell, "w += 1")
+    assert any("changed" in line for line in card(shell, "w.view(4)"))
+    cell(shell, "w += 1")
+    assert not any("changed" in line for line in card(shell, "w.view(2, 2)"))
+    monkeypatch.setattr(ledger, "MAX_RECORDS", 1)
+    cell(shell, "torch.zeros(3)")
+    cell(shell, "w += 1")
     assert not any("changed" in line for line in card(shell, "w"))
 
 
@@ -217,12 +234,13 @@ def test_a_name_of_the_users_is_never_touched(shell):
     del shell.namespace["_"]
 
 
-def test_what_is_held_elsewhere_is_said_to_be(shell):
-    """A hidden holder keeps it: no byte is claimed to be free."""
-    hidden = [torch.ones(10)]
-    shell.namespace["take"] = lambda: hidden[0]
-    cell(shell, "take()")
-    assert "nothing came free; 40 bytes are still held elsewhere" in cell(shell, "%tensors --release")
+def test_what_the_last_traceback_holds_comes_free(shell):
+    """The locals of the functions that it has left."""
+    with capture_output():
+        shell.ip.run_cell("def f():\n    x = torch.zeros(1000)\n    1 / 0\nf()")
+    said = cell(shell, "%tensors --release")
+    assert "released the locals of the last traceback: 4,000 bytes on cpu came free" in said
+    assert "nothing to release" in cell(shell, "%tensors --release")
 
 
 def test_the_table_keeps_nothing_alive(shell):
@@ -237,3 +255,71 @@ def test_the_table_keeps_nothing_alive(shell):
     del shell.namespace["t"], t
     gc.collect()
     assert reference() is None
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["%tensors"],
+        ["%tensors w*"],
+        ["%tensors --release"],
+        ["%tensorwatch w odd a", "5", "a[0] = 2", "%tensorwatch --off"],
+    ],
+)
+def test_looking_at_all_changes_nothing(shell, cells):
+    """No mode sees a call, whatever is bound; nothing warns."""
+    w = torch.ones(3, 2, requires_grad=True)
+    (w * w).sum().backward()
+    odd = [
+        torch.eye(3).to_sparse(),
+        torch.ones(4)[1:],
+        torch.eye(2, dtype=torch.complex64).conj(),
+        torch._lazy_clone(w),
+    ]
+    shell.namespace.update(w=w, odd=odd, a=np.ones(3))
+    with unchanged(w, *odd):
+        for code in cells:
+            shell.run(code)
+
+
+def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
+    """A name of the user's may reach it where the search had stopped; what is left is named, with the cure."""
+    entry = shell.ip.execution_count
+    cell(shell, "torch.ones(10)")
+    cell(shell, f"kept = [0] * 5000 + [Out[{entry}]]")
+    monkeypatch.setattr(release, "MAX_RELEASE_SECONDS", 0)
+    said = cell(shell, "%tensors --release")
+    assert said.startswith("nothing was released: search stopped at ")
+    assert "%reset -f out drops all results" in said
+    assert shell.namespace["Out"][entry] is shell.namespace["kept"][-1]
+    monkeypatch.undo()
+    assert "nothing to release" in cell(shell, "%tensors --release")
+    del shell.namespace["kept"]
+    assert f"released Out[{entry}]: 40 bytes on cpu came free" in cell(shell, "%tensors --release")
+
+
+@pytest.mark.parametrize("statement", ["Out = 5", "Out = {7: kept}", "del Out"])
+def test_the_history_is_read_where_ipython_keeps_it(shell, statement):
+    """Under the name that reaches it, and what the user calls `Out` then is a variable as any."""
+    entry = shell.ip.execution_count
+    cell(shell, "kept = torch.zeros(1); torch.ones(10)")
+    cell(shell, statement)
+    table = cell(shell, "%tensors")
+    assert re.search(rf"_oh\[{entry}\] .* 40 bytes .* _oh\[{entry}\]", table)
+    assert "%tensors --release frees 40 bytes" in table
+    assert f"released _oh[{entry}]: 40 bytes on cpu came free" in cell(shell, "%tensors --release")
+    assert ("kept: same object" in cell(shell, "%tensors")) == ("kept" in statement)
+
+
+def test_what_came_free_is_told_by_the_memory(shell):
+    """A view that goes frees nothing while another name, which no search finds, keeps the storage."""
+    hidden = [torch.ones(10)]
+    shell.namespace["take"] = lambda: hidden[0][2:]
+    cell(shell, "take()")
+    assert "nothing came free; 40 bytes are still held elsewhere" in cell(shell, "%tensors --release")
+    array = [np.ones(10)]
+    shell.namespace["take"] = lambda: array[0][2:]
+    cell(shell, "take()")
+    assert "nothing came free; 80 bytes are still held elsewhere" in cell(shell, "%tensors --release")
+    cell(shell, "torch.eye(4).to_sparse()")
+    assert "80 bytes on cpu came free" in cell(shell, "%tensors --release"), "its indices and its values"

@@ -24,16 +24,10 @@ def tensors(shell):
     return w, other, changed
 
 
-def shown(shell, line):
-    shell.run(line)
-    (output,) = shell.displayed
-    return output["text/plain"], output["text/html"]
-
-
 def test_all_figures_and_where_the_nan_is(shell, tensors):
     """As text and as HTML, and nothing is changed."""
     with unchanged(tensors[0]):
-        text, html = shown(shell, "%tensorstats w")
+        text, html = shell.shown("%tensorstats w")
     assert text.startswith("w: Tensor (16, 3, 5, 5) float32\n")
     for said in ("NaN       1", "[3, 1, 2, 4]", "of 1,199 finite", "÷ n", "99.9%", "█"):
         assert said in text
@@ -43,7 +37,7 @@ def test_all_figures_and_where_the_nan_is(shell, tensors):
 
 def test_by_axis_the_outlier_stands_out(shell, tensors):
     """The channel with a NaN comes first, and that with the largest element after it."""
-    text, _ = shown(shell, "%tensorstats --axis 0 w")
+    text, _ = shell.shown("%tensorstats --axis 0 w")
     rows = text.split("axis 0")[1].split("\n")
     assert (rows[1].split()[0], rows[2].split()[0]) == ("3", "5")
     assert rows[-1] == "the 10 of 16 that stand out: by NaN and infinities, then by size"
@@ -51,11 +45,11 @@ def test_by_axis_the_outlier_stands_out(shell, tensors):
 
 def test_what_differs(shell, tensors):
     """The verdict, the first difference and the figures; of what is the same, the verdict alone."""
-    text, html = shown(shell, "%tensordiff a b")
+    text, html = shell.shown("%tensordiff a b")
     assert text.startswith("a and b: 30 of 1,200 differ, first at [7, 0]\n")
     assert "largest difference" in text
     assert html.count("<img") == 1
-    text, html = shown(shell, "%tensordiff a (a + 0)")
+    text, html = shell.shown("%tensordiff a (a + 0)")
     assert text.split("\n")[0] == "a and (a + 0): same bits"
     assert "<img" not in html
 
@@ -74,7 +68,7 @@ def test_what_a_magic_says_to_type_runs_in_that_notebook(shell, line, said, open
     shell.run("import tensornp as tnp")
     shell.namespace["a"] = {name: torch.zeros(i + 1) for i, name in enumerate(names)}
     shell.run("b = {name: t + 1 for name, t in a.items()}")
-    for text in shown(shell, line):
+    for text in shell.shown(line):
         (code,) = re.findall(said, unescape(text))
         assert opened in code.replace("(...)", opened[opened.index("(") :])
         assert len(shell.run(code.replace("(...)", opened[opened.index("(") :]))) == 150
@@ -85,14 +79,14 @@ def test_statistics_of_a_model_are_a_scan(shell):
     shell.namespace["model"] = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 3))
     shell.namespace["model"][1].weight.data[1, 2] = torch.inf
     for name in ("model", "model.state_dict()", "list(model.parameters())"):
-        assert "1 weight has infinities" in shown(shell, f"%tensorstats {name}")[0]
+        assert "1 weight has infinities" in shell.shown(f"%tensorstats {name}")[0]
 
 
 def test_pictures_can_be_turned_off(shell, tensors):
     """The figures stay."""
     shell.run("%config TensorDisplay.stats = 'text'")
-    assert "<img" not in shown(shell, "%tensorstats w")[1]
-    assert "<img" not in shown(shell, "%tensordiff a b")[1]
+    assert "<img" not in shell.shown("%tensorstats w")[1]
+    assert "<img" not in shell.shown("%tensordiff a b")[1]
 
 
 @pytest.mark.parametrize(

@@ -16,35 +16,29 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def shown(shell, line):
-    shell.run(line)
-    (output,) = shell.displayed
-    return output["text/plain"], output["text/html"]
-
-
 def test_a_path_or_an_expression(shell, folder):
     """With and without quotes; in a home; what is both is the path."""
     for line in ("%weights model.safetensors", "%weights './model.safetensors'", f"%weights {folder};"):
-        text, html = shown(shell, line)
+        text, html = shell.shown(line)
         assert "3 weights · 18 elements · 72 bytes" in text
         assert "layers.{0..2}.w" in text
         assert "layers.{0..2}.w" in html
     shell.run("import torch; model = torch.nn.Linear(3, 4)")
-    text, _ = shown(shell, "%weights model")
+    text, _ = shell.shown("%weights model")
     assert text.startswith("model · Linear · 2 weights · 16 parameters · 64 bytes · all parameters, float32, cpu, grad")
 
 
 def test_a_model_in_memory_is_searched_for_nan(shell):
     """As the card of the model is; the name of the weight and its number stand in the table."""
     shell.run("import torch; model = torch.nn.Linear(3, 4); model.weight.data[1, 2] = torch.nan")
-    text, _ = shown(shell, "%weights model")
+    text, _ = shell.shown("%weights model")
     assert "1 weight has NaN: weight" in text
     assert "weight · 1 NaN" in text
 
 
 def test_the_explorer_is_bound_and_shown(shell, folder):
     """As the value of a cell it is the same table."""
-    text, _ = shown(shell, "%weights -o w model.safetensors")
+    text, _ = shell.shown("%weights -o w model.safetensors")
     shell.run("w['layers.1.w'].to_numpy(0).tolist()")
     assert shell.namespace["_"] == [1.0, 1.0, 1.0]
     output = shell.show_within_modes(shell.namespace["w"])
@@ -96,10 +90,10 @@ def test_models_and_files_are_compared_by_the_magic(shell, folder):
     """A path, an expression, in any mix."""
     shell.run("import torch; model = torch.nn.Linear(3, 2); torch.save(model.state_dict(), 'a.pt')")
     shell.run("with torch.no_grad(): model.weight[0, 0] += 1")
-    text, _ = shown(shell, "%tensordiff a.pt model")
+    text, _ = shell.shown("%tensordiff a.pt model")
     assert "a.pt and model: 1 of 2 weights differ" in text
     assert "1 of 6 differs, first at [0, 0]" in text
-    assert "same bits" in shown(shell, "%tensordiff 'a.pt' a.pt")[0]
+    assert "same bits" in shell.shown("%tensordiff 'a.pt' a.pt")[0]
 
 
 def test_optimizers_are_compared_by_the_magic(shell):
@@ -109,11 +103,11 @@ def test_optimizers_are_compared_by_the_magic(shell):
     shell.run(
         "net(torch.ones(2)).sum().backward(); opt.step(); (2 * net2(torch.ones(2)).sum()).backward(); opt2.step()"
     )
-    text, html = shown(shell, "%tensordiff opt opt2")
+    text, html = shell.shown("%tensordiff opt opt2")
     assert text.startswith("opt and opt2: 2 of 2 states differ")
     assert "state.weight.momentum_buffer" in text
     assert "state.weight.momentum_buffer" in html.replace("<wbr>", "")
-    assert shown(shell, "%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
+    assert shell.shown("%tensordiff opt opt")[0].startswith("opt (first) and opt (second): same bits")
 
 
 def test_magics_take_a_weight(shell, folder):
