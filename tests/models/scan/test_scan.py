@@ -158,6 +158,7 @@ def test_what_was_finished_is_kept(model, engine):
 @pytest.mark.slow
 def test_a_bar_appears_where_it_takes_long(model, monkeypatch, capsys):
     """And nothing is written where it does not, or is not wanted."""
+    monkeypatch.setattr(scan, "_DELAY_S", 1000.0)
     tnp.weights(model[0]).scan()
     monkeypatch.setattr(scan, "_DELAY_S", 0.0)
     tnp.weights(model[0]).scan(progress=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
@@ -147,7 +147,7 @@ def census_of(
 def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) -> tuple[Owner, ...]:
     """Return a line for each variable, the largest first; memory with several names is that of the first."""
     kinds: dict[tuple[str, str], Counter[str]] = {}
-    nbytes, first_rows, alarms = Counter[Any](), dict[Any, CensusRow](), dict[Any, str]()
+    nbytes, first_rows, alarms = Counter[Any](), dict[Any, str](), dict[Any, str]()
     firsts = [_first(group) for group in groups]
     # An optimizer reaches the gradients of a model, too.
     unguarded = Unguarded()
@@ -159,7 +159,10 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
         nbytes[variable] += group.nbytes
         rows = shown[i].rows if i < len(shown) else ()
         if rows and rows[0].name == variable[0]:
-            first_rows[variable] = rows[0]
+            row = rows[0]
+            # A view may keep a storage that nothing else reaches.
+            part = f", {format_nbytes(row.nbytes)} of a storage of {format_nbytes(group.nbytes)}"
+            first_rows[variable] = f"{row.shape} {row.dtype}{part if row.nbytes < group.nbytes else ''}"
         for row in rows:
             if row.alarm:
                 alarms.setdefault(variable, f"{row.alarm} in {row.name}")
@@ -167,7 +170,7 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
     for variable, counts in kinds.items():
         what = f"{variable[1]}, {' and '.join(counted(number, kind) for kind, number in counts.items())}"
         if variable in first_rows:
-            what = f"{first_rows[variable].shape} {first_rows[variable].dtype}"
+            what = first_rows[variable]
         lines.append(Owner(variable[0], what, nbytes[variable], alarms.get(variable, "")))
     return tuple(sorted(lines, key=lambda one: -one.nbytes))
 

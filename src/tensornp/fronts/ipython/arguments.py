@@ -15,6 +15,7 @@ from IPython.core.error import UsageError
 
 from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import TensornpError
+from tensornp.models.names.quoted import closest
 from tensornp.render.layout.source import NOT_PYTHON, in_parentheses, parsed
 
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
@@ -113,7 +114,9 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
         return eval(code, namespace)
     except NameError as error:
         if error.name in code.co_names:
-            raise UsageError(f"{error}; define it first") from None
+            files = os.listdir() if "." in expression else []
+            like = closest(error.name, filter(str.isidentifier, shell.user_ns)) or closest(expression, files)
+            raise UsageError(f"{error}; define it first{like}") from None
         raise
     except AttributeError as error:
         # One that is typed here, not one of a property's own code.

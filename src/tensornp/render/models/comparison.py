@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -97,9 +98,13 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     """Yield the size of the changes, and the meaning of the figures."""
     is_mixed = _noun_of(found) == "tensor"
     names = [name for name in found if not (is_mixed and found._quantities[name])]
-    changes = [found.moved[name] for name in names if name in found.moved and not found[name].equal]
-    if any(changes):
-        yield f"they changed by up to {percent(max(changes))} of their size"
+    changes = {name: found.moved[name] for name in names if name in found.moved and not found[name].equal}
+    if any(changes.values()):
+        largest = max(changes, key=changes.__getitem__)
+        # The norm of a small weight is not what its change is told by.
+        is_own = math.isclose(found[largest].relative or 0, changes[largest], rel_tol=1e-3)
+        of = "their size" if is_own else "the median norm of weights"
+        yield f"they changed by up to {percent(changes[largest])} of {of}"
         floor = found._median_norms.get("", 0.0)
         of_weights = f" of weights ({floor:.3g})" if floor else ""
         yield f"change: norm of the difference ÷ norm before, or ÷ the median norm{of_weights} if that is larger"

@@ -93,9 +93,12 @@ def next_command(record: PassRecord, finding: Finding) -> str:
     inside = ""
     if finding.call is not None:
         call = record.calls[finding.call]
-        if odd_word((*call.inputs.values(), *call.params.values())) == word:
+        is_of_weight = odd_word(call.params.values()) == word
+        if odd_word(call.inputs.values()) == word or (is_of_weight and not record.steps):
             return ""
-        inside = f" --only {call.name}" if is_plain(call.name) and odd_word(call.outputs.values()) == word else ""
+        # What a step has spoiled may come from a loss before it.
+        is_inside = not is_of_weight and is_plain(call.name) and odd_word(call.outputs.values()) == word
+        inside = f" --only {call.name}" if is_inside else ""
     after = "; a step has changed the weights, so restore them first" if record.steps else ""
     command = f"%%follow --operators{inside}"
     text = f"{command} shows the operator and its line{after}"

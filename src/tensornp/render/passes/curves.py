@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tensornp.models.names.quoted import cut
-from tensornp.models.outline.columns import at_a_glance
 from tensornp.passes.records import MODULE, Call, Figures, PassRecord
 from tensornp.render.layout.document import Part, small_print
 from tensornp.render.layout.table import Drawn
-from tensornp.render.passes.rows import GRAD, NORM, gradient_of, main_value, norm_of
+from tensornp.render.passes.rows import GRAD, NORM, gradient_of, greatest_norm, main_value, norm_of
 from tensornp.render.pictures.legend import sparkline_text
 from tensornp.render.pictures.png import img_html, palette_png
 
@@ -46,10 +45,11 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     # The curve ends at the first NaN or Inf.
     shown = figures if first_odd is None else figures[: first_odd + 1]
     norms = np.asarray([norm_of(one) if one is not None and one.is_finite else None for one in shown], float)
-    known = norms[np.isfinite(norms)]
+    (known,) = np.nonzero(np.isfinite(norms))
     if not known.size:
         return ""
-    text = f"{label} by step: {at_a_glance(float(known[0]))} to {at_a_glance(float(known[-1]))}"
+    first, last = (greatest_norm([one]) for i in known[[0, -1]] if (one := shown[i]) is not None)
+    text = f"{label} by step: {first} to {last}"
     text += f", first NaN or Inf in step {steps[first_odd]:,}" if first_odd is not None else ""
     # More steps than columns: the largest of some.
     groups = np.array_split(norms, min(len(norms), _MAX_COLUMNS))
