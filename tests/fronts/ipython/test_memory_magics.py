@@ -153,6 +153,15 @@ def test_the_table_groups_by_memory_and_counts_each_byte_once(shell):
     assert "in 2 storages · cpu 16 bytes · " in heading, "itself and its gradient"
 
 
+def test_a_view_that_keeps_a_storage_says_so(shell):
+    """Among the variables, where nothing else reaches the storage."""
+    cell(shell, "part = torch.zeros(1000)[:10]; whole = torch.zeros(1000); seen = whole[:10]")
+    cell(shell, "model = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(20)])")
+    told = " ".join(table(shell).values())
+    assert "(10,) float32, 40 bytes of a storage of 3.9 KiB" in told
+    assert told.count("of a storage") == 1
+
+
 def test_the_heading_says_whose_the_bytes_are(shell):
     """Each storage is one owner's, however many names reach it; a single owner is not named."""
     cell(

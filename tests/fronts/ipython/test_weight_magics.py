@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,10 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights", "there is no expression; usage: %weights"),
         ("%weights nothing", "name 'nothing' is not defined; define it first"),
         ("%weights modle.safetensors", "there is no 'modle.safetensors'; the closest is 'model.safetensors'"),
+        (
+            "%weights modle.safetensorz",
+            "name 'modle' is not defined; define it first; the closest is 'model.safetensors'",
+        ),
         ("%weights ./empty", "there is no 'empty'"),
         (
             "%weights [1][0]",
@@ -94,6 +100,20 @@ def test_models_and_files_are_compared_by_the_magic(shell, folder):
     assert "a.pt and model: 1 of 2 weights differ" in text
     assert "1 of 6 differs, first at [0, 0]" in text
     assert "same bits" in shell.shown("%tensordiff 'a.pt' a.pt")[0]
+
+
+def test_the_largest_change_is_told_by_the_norm_that_it_is_measured_by(shell):
+    """That of the weight, or the median where that is larger, as of a small bias."""
+    shell.run("import copy, torch; net = torch.nn.Sequential(torch.nn.Linear(9, 9), torch.nn.Linear(9, 9))")
+    shell.run(
+        "wide, low = copy.deepcopy(net), copy.deepcopy(net); low[1].bias.data *= 1.02; wide[1].weight.data *= 1.02"
+    )
+    assert "they changed by up to 2% of their size" in shell.shown("%tensordiff net wide")[0]
+    text, _ = shell.shown("%tensordiff net low")
+    said = re.search("they changed by up to (.*)% of the median norm of weights", text)
+    median = re.search(r"the median norm of weights \((.*)\) if that is larger", text)
+    changed = 0.02 * shell.run("net[1].bias.norm().item()")
+    assert float(said[1]) == pytest.approx(100 * changed / float(median[1]), rel=0.05)
 
 
 def test_optimizers_are_compared_by_the_magic(shell):

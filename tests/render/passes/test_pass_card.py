@@ -13,7 +13,7 @@ from built_passes import ERROR, NAN, Built, Run, transformer, value
 
 import tensornp as tnp
 from tensornp.passes.compare import compared
-from tensornp.passes.records import LEFT, RAISED, Figures, Finding, SourceLine
+from tensornp.passes.records import LEFT, RAISED, Figures, Finding, SourceLine, Step
 from tensornp.render.layout.document import Document
 from tensornp.render.passes.call import call_document, finding_document, panel_html
 from tensornp.render.passes.card import pass_document
@@ -90,6 +90,10 @@ def test_the_next_command_leads_to_the_operator(facts, finding, command):
     built.leaf("act", "ReLU", **facts)
     second = pass_document(Run(built.record(), [finding])).text().split("\n")[1]
     assert second.startswith(command or "act (ReLU) · 1 call forward")
+    if "params" in facts:
+        # What a step has spoiled may come from a loss before it.
+        stepped = built.record(steps=[Step("SGD", None, 2, 1, 1)])
+        assert "%%follow --operators shows" in pass_document(Run(stepped, [finding])).text()
     with_operators = built.record(has_operators=True)
     assert "%%follow" not in pass_document(Run(with_operators, [finding])).text()
 
