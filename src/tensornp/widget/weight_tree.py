@@ -72,9 +72,13 @@ class WeightTree(Tree):
         """Return the branches and weights below a branch."""
         return self.outline.below(parent)
 
+    def chosen(self, asked: Asked) -> Sequence[WeightEntry]:
+        """Return the weights of a list, in its order."""
+        return self.outline.chosen(asked, self if self.found else None)
+
     def listed(self, asked: Asked) -> Sequence[Any]:
         """Return the weights of a list, and modules without weights that are searched for."""
-        return [*self.outline.chosen(asked, self), *self.outline.modules_found(asked)]
+        return [*self.chosen(asked), *self.outline.modules_found(asked)]
 
     def id_of(self, item: Any) -> int:
         """Return the id of a branch or a weight."""
@@ -88,7 +92,7 @@ class WeightTree(Tree):
 
     def facts(self, asked: Asked) -> dict[str, Any]:
         """Return facts about all rows."""
-        listed = self.outline.chosen(asked, self) if asked.is_list else self._weights
+        listed = self.chosen(asked) if asked.is_list else self._weights
         sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.

@@ -184,7 +184,7 @@ class WeightsWidget(LivePart):
             return {}
         tree = self._tree
         asked = tree.asked(request)
-        chosen = tree.outline.chosen(asked, tree) if asked.is_list else self._weights
+        chosen = tree.chosen(asked) if asked.is_list else self._weights
         # Computed weights are read if nothing else is listed.
         stored = [one for one in chosen if one.kind != COMPUTED]
         self._ended, self.progress = threading.Event(), 0.0

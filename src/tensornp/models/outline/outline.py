@@ -149,22 +149,32 @@ class Outline:
             every = chosen
             # The page asks for the weights of one kind of finding by its words.
             chosen = [one for one in every if found is not None and found.worst(one.name) == asked.search]
-            names, facts = [one.name for one in every], lambda: [self.facts_of(one, found) for one in every]
-            chosen = chosen or [every[i] for i in searched(asked.search, names, facts)]
+            chosen = chosen or [every[i] for i in searched(asked.search, self._names, lambda: self._facts(found))]
         if asked.sort:
             chosen = self._sorted(chosen, asked, found)
         self._last = key, chosen
         return chosen
 
-    def facts_of(self, one: WeightEntry, found: Any = None) -> str:
-        """Return the words for a search: class, dtype, worst finding."""
-        return f"{facts_of(one, self._classes)} {found.worst(one.name) if found is not None else ''}"
+    def _facts(self, found: Any) -> list[str]:
+        """Return the words for a search of each weight, and its worst finding."""
+        if found is None:
+            return self._unscanned_facts
+        pairs = zip(self._unscanned_facts, self._names, strict=True)
+        return [f"{words} {found.worst(name)}" for words, name in pairs]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [one.name for one in self.weights]
+
+    @cached_property
+    def _unscanned_facts(self) -> list[str]:
+        return [facts_of(one, self._classes) for one in self.weights]
 
     def modules_found(self, asked: Asked) -> list[Branch]:
         """Return the modules without weights whose name or class is searched for."""
-        if not asked.search or asked.sort:
+        if not asked.search or asked.sort or not self._modules:
             return []
-        names = [one.name for one in self.weights] + [f"{one.label} {one.module}" for one in self._modules]
+        names = self._names + [f"{one.label} {one.module}" for one in self._modules]
         num = len(self.weights)
         return [self._modules[i - num] for i in searched(asked.search, names) if i >= num]
 
