@@ -137,6 +137,38 @@ def test_the_state_of_a_dynamically_quantized_module_shows_its_weights(tmp_path,
     assert not explorer.scan().failed
 
 
+class Rebuilt:
+    """Pickled as a quantized tensor of four codes."""
+
+    def __init__(self, dtype: torch.dtype, quantizer: object) -> None:
+        codes = torch.ones(32, dtype=torch.uint8).untyped_storage()
+        self.storage = torch.storage.TypedStorage(wrap_storage=codes, dtype=dtype, _internal=True)
+        self.quantizer = quantizer
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return torch._utils._rebuild_qtensor, (self.storage, 0, (4,), (1,), self.quantizer, False, {})
+
+
+QUANTIZERS = {
+    "zero point": (torch.per_tensor_affine, 0.1, 10**400), "scale": (torch.per_tensor_affine, 10**400, 0),
+    "axis": (torch.per_channel_affine, torch.ones(4), torch.zeros(4, dtype=torch.long), -1), "no scheme": ["x"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float32, torch.bool])
+@pytest.mark.parametrize(
+    "quantizer", [*QUANTIZERS.values(), (torch.per_tensor_affine, 0.1, 0)], ids=[*QUANTIZERS, "own"]
+)
+def test_what_torch_would_not_write_is_a_problem_and_hides_no_other(tmp_path, dtype, quantizer):
+    """Codes of another dtype, and scales that no tensor can have."""
+    torch.save({"w": Rebuilt(dtype, quantizer), "p": torch.ones(2)}, tmp_path / "x.pt")
+    explorer = tnp.weights(tmp_path / "x.pt")
+    is_sound = dtype == torch.qint8 and quantizer not in QUANTIZERS.values()
+    assert (explorer["w"].problem == "") == is_sound
+    assert explorer["p"].to_numpy().tolist() == [1, 1]
+    assert list(explorer.scan(progress=False)) == (["w", "p"] if is_sound else ["p"])
+
+
 def test_files_of_quantized_tensors_are_compared(tmp_path):
     """With each other, and with what they were before."""
     values = torch.linspace(-1, 1, 60).view(6, 10)

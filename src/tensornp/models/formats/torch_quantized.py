@@ -16,6 +16,7 @@ from tensornp.models.entries.in_file import FileSource
 from tensornp.models.entries.take import VALUES, Array, Ranges, as_slice
 from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, torch_name
 
+_DTYPES = ("qint8", "quint8", "qint32")
 _MAX_SCALE = float(np.finfo(np.float32).max)
 _FLOATS = ("float32", "float64", "float16", "bfloat16")
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -61,6 +62,9 @@ def quantized(codes: WeightEntry, quantizer: Any, laid: Callable[[PickledTensor]
 def _affine(
     quantizer: Any, shape: tuple[int, ...], dtype: str, laid: Callable[[PickledTensor], WeightEntry]
 ) -> AffineCodes | None:
+    """Return the codec, or None if torch writes no such scheme."""
+    if dtype not in _DTYPES:
+        return None
     name, *facts = quantizer if type(quantizer) is tuple and quantizer else ("",)
     least, most = np.iinfo(dtype[1:]).min, np.iinfo(dtype[1:]).max
     match torch_name(name), facts:
