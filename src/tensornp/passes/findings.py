@@ -109,7 +109,6 @@ def _overwritten(record: PassRecord, sizes: str) -> Finding | None:
 
 
 def _is_part_of(record: PassRecord, value: Value, shape: tuple[int, ...]) -> bool:
-    """Return whether a value or a result of its maker has a shape, also transposed."""
     made = record.calls[value.maker].outputs.values() if value.maker is not None else ()
     return any(one.shape in (shape, shape[::-1]) for one in (value, *made))
 

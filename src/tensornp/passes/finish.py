@@ -124,7 +124,6 @@ def _put_names(recorder: Recorder) -> None:
 
 
 def _put_lines(recorder: Recorder, inputs: Any) -> None:
-    """Turn places into lines; `inputs` are the cells of a notebook."""
     cells = [one for one in inputs if type(one) is str] if type(inputs) is list else []
     lines: dict[Any, SourceLine] = {}
     sources: list[Any] = [*recorder.calls, *recorder.steps]
@@ -144,7 +143,6 @@ def _line_at(place: Any, cells: Sequence[str]) -> SourceLine:
 
 
 def _errors(error: BaseException | None) -> list[str]:
-    """Return an error and the errors behind it, as texts."""
     found: dict[int, str] = {}
     while error is not None and id(error) not in found:
         found[id(error)] = error_text(error)

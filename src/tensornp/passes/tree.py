@@ -192,7 +192,6 @@ def _folded(branches: Sequence[Branch]) -> list[Branch]:
 
 
 def _together(branches: Sequence[Branch], keys: Sequence[Hashable]) -> list[Branch]:
-    """Merge branches of one key at the place of the first."""
     groups: defaultdict[Hashable, list[Branch]] = defaultdict(list)
     for branch, key in zip(branches, keys, strict=True):
         groups[key].append(branch)

@@ -49,7 +49,6 @@ def _entry(one: OnRanks) -> WeightEntry:
 
 
 def _silent(reasons: Mapping[Any, str]) -> Part:
-    """Return why the first silent ranks have not answered."""
     return small_print(
         *first_lines((cut(why, _MAX_LINE) for why in reasons.values()), _MAX_LINES, "more; .silent has all")
     )

@@ -129,7 +129,6 @@ class Card:
         return self._static_bundle()
 
     def _mime_(self) -> tuple[str, str]:
-        """Return MIME type and content for marimo."""
         return "text/html", self.html
 
     def save(self, path: str | PathLike[str]) -> None:

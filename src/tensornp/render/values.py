@@ -18,7 +18,7 @@ from tensornp.render.layout.document import Document, Part, alarm_line, headed, 
 from tensornp.render.layout.style import AXIS, CARD, END, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
-from tensornp.render.pictures.legend import heatmap_alt, legend_text
+from tensornp.render.pictures.palette import heatmap_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
 from tensornp.render.pictures.stats_line import histogram_alt, number_text, sparkline_of, told_histogram
 from tensornp.render.tensor.badges import badge_html, badges_of
@@ -98,7 +98,6 @@ def _of_what(*said: str) -> str:
 
 
 def _place(place: Location | None) -> str:
-    """Return the first coordinates, how many more there are, and what all have in common."""
     if place is None or not place.count:
         return ""
     at = ", ".join(str(list(index)) for index in place.indices[:3])
@@ -139,7 +138,6 @@ def _pictures(summary: StatsSummary) -> Iterator[str]:
 
 
 def _axis_html(histogram: Histogram) -> str:
-    """Return the ends of the axis below a histogram, and its zero if there is room."""
     low, high = (float(histogram.edges[i]) for i in (0, -1))
     place = -low / (high - low) if low < high else 0
     zero = "<span>0</span>" if 0.2 < place < 0.8 else ""

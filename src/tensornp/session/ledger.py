@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tensornp.render.layout.source import parsed
+from tensornp.render.layout.words import parsed
 
 if TYPE_CHECKING:
     from tensornp.core.memory.aliases import SeenAliases

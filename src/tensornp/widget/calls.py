@@ -173,7 +173,6 @@ class CallsWidget(LivePart):
 
     @property
     def _tree(self) -> LiveCalls:
-        """The tree, made when it is first asked for."""
         if self._made_tree is None:
             self._made_tree = LiveCalls(self._run._record, alarms_of(self._run.findings))
         return self._made_tree
@@ -207,7 +206,6 @@ class CallsWidget(LivePart):
         return {"type": "call", "name": call.title, "copies": {code: code} if code else {}, "html": html}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the message that opens the window on a kept value."""
         call, number = self._call(request), integer_of(request.get("value"))
         values = values_of(call)
         if not 0 <= number < len(values) or values[number][2].tensor is None:

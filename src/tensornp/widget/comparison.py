@@ -71,12 +71,10 @@ class ComparisonTable(LiveTable):
         super().close()
 
     def _found(self, text: str) -> list[int]:
-        """Return the weights with a matching name in either model."""
         both = (searched(text, [legible(pair[side].name) for pair in self._pairs]) for side in (0, 1))
         return sorted({i for found in both for i in found})
 
     def _open(self, request: Request) -> Answer:
-        """Return the message that opens the window on both sides at their largest difference."""
         number = integer_of(request.get("row"))
         if not 0 <= number < len(self._pairs):
             raise BadRequestError(NONSENSE)

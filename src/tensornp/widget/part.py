@@ -42,7 +42,6 @@ def module(name: str) -> str:
 
 
 def _collect(path: Path, texts: dict[Path, str]) -> None:
-    """Add the text of a module after those of its imports."""
     if path in texts:
         return
     source = path.read_text(encoding="utf-8")
@@ -153,7 +152,6 @@ class LivePart(anywidget.AnyWidget):
 
     @outside_modes
     def _answer(self, kind: str, request: Request) -> None:
-        """Send the answer to a request, or the error."""
         sent: list[bytes] = []
         try:
             answered = self._handlers[kind](request)

@@ -35,13 +35,11 @@ class LiveTable(LivePart):
         super().__init__({"search": self._search, **handlers}, rows=rows, **traits)
 
     def _found(self, text: str) -> list[int]:
-        """Return the numbers of the rows that are searched for."""
         from tensornp.models.outline.columns import searched
 
         return searched(text, self._names)
 
     def _search(self, request: Request) -> Answer:
-        """Return the numbers of the rows that match a search."""
         from tensornp.models.names.search import is_expression, none_fits
 
         text = request.get("text")

@@ -171,7 +171,6 @@ class TensorWidget(LivePart):
         return {"text": f"assigned to {name} ({self.mode})", "again": again}
 
     def _open_values(self, request: Request) -> Answer:
-        """Return the message that opens the window on the values."""
         name, shard = self._now.surroundings.name, ', shard="local"' if self._shard else ""
         looked_at = LookedAt(
             self._held,
@@ -186,7 +185,6 @@ class TensorWidget(LivePart):
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _scan(self, _: Request) -> Answer:
-        """Read all values."""
         card = self._static
         # Other threads are left to the kernel.
         stats = scan(_living(self._held()), num_threads=1)
@@ -230,7 +228,6 @@ class TensorWidget(LivePart):
         return dataclasses.replace(summary, surroundings=around, style=self._static.style, stats=stats)
 
     def _paint(self, now: TensorSummary) -> None:
-        """Update what the page shows of the card."""
         self._now, info = now, now.info
         self.mode = now.mode
         plans = plan_modes(info, self._options) if info is not None else dict.fromkeys(MODES, now.refusal)

@@ -30,7 +30,7 @@ from tensornp.core.values.shown.window import (
 from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
-from tensornp.render.pictures.legend import heatmap_alt, legend_text
+from tensornp.render.pictures.palette import heatmap_alt, legend_text
 from tensornp.render.pictures.png import data_uri, heatmap_png
 from tensornp.widget.page import NONSENSE, Answer, Handler, Request, integer_of
 
@@ -145,7 +145,6 @@ class Values:
     # --- a window
 
     def _moved(self, request: Request) -> tuple[Answer, list[bytes]]:
-        """Return the answer to a request for a window, and the shades as bytes."""
         looked_at, subject = self._face_of(request), self._subject(request)
         window, shown, text = self._aimed(subject, _window_asked(subject.shape, request), request)
         seen = read_window(subject, window)
@@ -224,7 +223,6 @@ class Values:
     # --- a name
 
     def _bound(self, request: Request) -> Answer:
-        """Bind the array of a window to a name."""
         looked_at, subject = self._face_of(request), self._subject(request)
         window = _window_asked(subject.shape, request)
         name = bound(self.looked_at.binder, request, lambda: looked_at.array_of(subject, window))

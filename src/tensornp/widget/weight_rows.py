@@ -148,7 +148,6 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:
-    """Return the weights that are there, and why others are not."""
     there: list[WeightEntry] = []
     gone: dict[str, str] = {}
     # The row says that a weight has no values.

@@ -85,14 +85,12 @@ class WeightsWidget(LivePart):
 
     @property
     def _tree(self) -> WeightTree:
-        """The tree, which is made when it is first asked for."""
         if self._made_tree is None:
             self._made_tree = WeightTree(self._weights, self._classes)
         return self._made_tree
 
     @property
     def _found(self) -> Mapping[str, Found]:
-        """Return the results of scans by weight."""
         return self._made_tree.found if self._made_tree is not None else {}
 
     def close(self) -> None:
@@ -122,7 +120,6 @@ class WeightsWidget(LivePart):
         return reached(self._weights[number])
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the details of one weight."""
         entry = self._weight(request)
         found = self._found.get(self._weights[request["row"]].name)
         said = legible("; ".join(one.text for one in found.findings)) if found is not None else ""
@@ -140,13 +137,11 @@ class WeightsWidget(LivePart):
         }
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all statistics of one weight, which is read whole."""
         entry = self._weight(request)
         summary = summarize_stats(entry._values_here(), self._options, name=entry.name)
         return {"type": "stats", "html": panel_stats_html(summary)}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the message that opens the window on a weight, at a goal if there is one."""
         entry = self._weight(request)
         entry._values_here()
         row, shard = self._weights[request["row"]], "local" if entry._has_part else None
@@ -163,7 +158,6 @@ class WeightsWidget(LivePart):
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Bind the array of one weight to a name."""
         entry = self._weight(request)
         shard = "local" if entry._has_part else None
         name = bound(self._binder, request, partial(entry.to_numpy, shard=shard))
@@ -220,7 +214,6 @@ class WeightsWidget(LivePart):
                 self.progress = -1.0
 
     def _show(self, scanned: ScanFound) -> None:
-        """Show the results of a scan."""
         found, self.scanned = scanned
         if found:
             self._tree.learn(found)

@@ -14,7 +14,7 @@ from tensornp.core.values.pictures import heatmap as heatmaps
 from tensornp.core.values.pictures.heatmap import FINITE, Limits, limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
-from tensornp.render.pictures.legend import heatmap_alt, legend_text, sparkline_text
+from tensornp.render.pictures.palette import heatmap_alt, legend_text, sparkline_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, magnification, size_of
 
 CLEAR = (0, 0, 0, 0)

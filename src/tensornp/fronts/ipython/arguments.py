@@ -16,7 +16,7 @@ from IPython.core.error import UsageError
 from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import TensornpError
 from tensornp.models.names.quoted import closest
-from tensornp.render.layout.source import NOT_PYTHON, in_parentheses, parsed
+from tensornp.render.layout.words import NOT_PYTHON, in_parentheses, parsed
 
 _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|\S)+""")
 """A word; spaces in quotes do not end it."""

@@ -17,7 +17,7 @@ from IPython.core.error import InputRejected, UsageError
 from tensornp.errors import BadRequestError
 from tensornp.fronts.ipython.arguments import why_not_python
 from tensornp.fronts.ipython.names import ShellSession
-from tensornp.render.layout.source import NOT_PYTHON
+from tensornp.render.layout.words import NOT_PYTHON
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,6 @@ def census_rows(census: Census) -> tuple[str, list[str]]:
 
 
 def _heading(census: Census, common: tuple[str, ...]) -> str:
-    """Return counts, bytes for each device and owner, and the `common` facts."""
     arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
     where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
@@ -78,7 +77,6 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
 
 
 def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
-    """Return the table, and what is the same in all of its rows."""
     return without_common(without_empty(_full_table(census), ALWAYS), COMMON)
 
 

@@ -22,7 +22,6 @@ def container_document(summary: ContainerSummary) -> Document:
 
 
 def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
-    """Return class, number of tensors, bytes, and the facts `common` to all tensors."""
     at_least = "" if summary.is_complete else "at least "
     arrays = f"{at_least}{counted(summary.num_arrays, 'array')}" if summary.num_arrays else ""
     tensors = f"{at_least}{counted(summary.num_tensors, 'tensor')}" if summary.num_tensors or not arrays else ""
@@ -41,7 +40,6 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
 
 
 def _table(summary: ContainerSummary) -> tuple[Table, tuple[str, ...]]:
-    """Return the table, and what is the same in all of its rows."""
     rows = []
     for row in summary.rows:
         held = row.array or row.tensor

@@ -1,7 +1,8 @@
-"""Words and numbers as every view says them."""
+"""Words, numbers and Python expressions as every view says them."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from tensornp.core.lowlevel.text import format_nbytes
@@ -9,6 +10,9 @@ from tensornp.core.lowlevel.text import format_nbytes
 _NBYTES_PER_S = 1e9
 """Bytes per second of a scan on an ordinary machine, if the disk gives them."""
 _MINUTE_S = 60
+NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
+"""Errors of compiling: ValueError for NUL bytes and lone surrogates, the last two for deep nesting."""
+_PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Dict, ast.DictComp, ast.List, ast.ListComp)
 
 
 def on_this_rank(text: str) -> str:
@@ -43,3 +47,17 @@ def listed(names: list[str] | tuple[str, ...], max_names: int) -> str:
     """Return the first names, and how many more there are: ``a, b and 3 more``."""
     left = len(names) - max_names
     return ", ".join(names[:max_names]) + (f" and {left:,} more" if left > 0 else "")
+
+
+def parsed(text: str) -> tuple[ast.expr | None, str]:
+    """Return the syntax tree of an expression, None if it is not Python, and its source without a comment."""
+    try:
+        body = ast.parse(text, mode="eval").body
+    except NOT_PYTHON:
+        return None, text
+    return body, ast.get_source_segment(text, body) or text
+
+
+def in_parentheses(body: ast.expr | None, source: str) -> str:
+    """Return an expression to which ``.x`` or ``[0]`` can be appended."""
+    return source if body is None or isinstance(body, _PRIMARY) else f"({source})"

@@ -95,7 +95,6 @@ def _sources(found: WeightsComparison) -> list[tuple[str, str]]:
 
 
 def _rule(found: WeightsComparison) -> Iterator[str]:
-    """Yield the size of the changes, and the meaning of the figures."""
     is_mixed = _noun_of(found) == "tensor"
     names = [name for name in found if not (is_mixed and found._quantities[name])]
     changes = {name: found.moved[name] for name in names if name in found.moved and not found[name].equal}
@@ -111,7 +110,6 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
 
 
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
-    """Return the printed table of `rows`, and other rows in its columns."""
     printed, every = (Table(HEADINGS, tuple(_table_row(found, row) for row in some)) for some in (rows, others))
     printed, _ = without_common(printed, (NOT_EQUAL,) if found.retyped else ("dtype", NOT_EQUAL))
     printed = without_empty(printed, ("name",))
@@ -159,7 +157,6 @@ def _of_both(pairs: Sequence[tuple[object, object]]) -> str:
 
 
 def _words(found: WeightsComparison, row: Row) -> Iterator[str]:
-    """Yield the parts of the verdict on a row."""
     names = [entry.name for entry in row.entries]
     if len(names) == 1:
         yield parameter_of(row.entries[0])
@@ -194,7 +191,6 @@ def _alarm(found: WeightsComparison, names: Sequence[str]) -> str:
 
 
 def _folds(found: WeightsComparison, printed: Sequence[Row], call: str) -> Iterator[str]:
-    """Yield a line on smaller changes, and lines on equal weights."""
     why, noun = why_unmoved(found), _noun_of(found)
     if not (printed or why):
         return
@@ -225,7 +221,6 @@ def _num_in(rows: Sequence[Row]) -> int:
 
 
 def _one_sided(found: WeightsComparison) -> Iterator[str]:
-    """Yield lines on weights of one side, and on those that were not compared."""
     sides = (
         (found.missing, f"only in {found._sides[0]}"),
         (found.unexpected, f"only in {found._sides[1]}"),
@@ -246,7 +241,6 @@ def _one_sided(found: WeightsComparison) -> Iterator[str]:
 
 
 def _by_reason(whys: Mapping[str, str]) -> list[str]:
-    """Return each reason with its names."""
     alike: dict[str, list[str]] = {}
     for name, why in whys.items():
         alike.setdefault(why, []).append(legible(name))

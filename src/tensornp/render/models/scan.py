@@ -66,7 +66,6 @@ def _names(names: list[str]) -> str:
 
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
-    """Return the sentence of a scan without findings."""
     read = found.distinct()
     time = f"{found.seconds:,.1f} s" if found.seconds >= _SHORTEST_S else "less than 0.1 s"
     elements = counted(sum(stats.count for _, stats in read), "element")
@@ -94,7 +93,6 @@ def module_document(view: ModuleView) -> Document:
 
 
 def _findings(view: ModuleView) -> Iterator[Part]:
-    """Yield sentences on non-finite values and on weights not read."""
     for kind, names in by_kind(view.findings().items()).items():
         shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
         yield alarm_line(kind.with_scope(len(names)), f": {shown}")

@@ -19,7 +19,7 @@ from tensornp.passes.tree import PASSED_ON, CallLine, odd_word, state_of
 from tensornp.passes.wording import sizes_text
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
-from tensornp.render.pictures.legend import sparkline_text
+from tensornp.render.pictures.palette import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
 from tensornp.render.pictures.stats_line import histogram_alt
 

@@ -1,11 +1,15 @@
-"""The colours of pictures.
-
-Two scales, and those of what stands on neither, told apart by the colour-blind too.
-"""
+"""The colours of pictures, told apart by the colour-blind too, and the words for them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
+
+from tensornp.core.lowlevel.text import counted, format_number
+from tensornp.core.values.pictures import heatmap as flags
+from tensornp.core.values.pictures.heatmap import Heatmap, Limits
 
 Colour = tuple[int, int, int]
 """Red, green and blue, from 0 to 255."""
@@ -41,13 +45,59 @@ NAMES = {
 """Names of the colours in legends."""
 
 
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
 def scale(anchors: Sequence[Colour], num_steps: int = NUM_STEPS) -> list[Colour]:
     """Return so many colours, evenly spread along straight lines between the anchors."""
-    found: list[Colour] = []
-    for step in range(num_steps):
-        position = step * (len(anchors) - 1) / max(1, num_steps - 1)
-        at = min(int(position), len(anchors) - 2)
-        share = position - at
-        red, green, blue = (round(a + (b - a) * share) for a, b in zip(anchors[at], anchors[at + 1], strict=True))
-        found.append((red, green, blue))
-    return found
+    at = np.linspace(0, len(anchors) - 1, num_steps)
+    channels = [np.rint(np.interp(at, range(len(anchors)), channel)) for channel in zip(*anchors, strict=True)]
+    return [(int(red), int(green), int(blue)) for red, green, blue in zip(*channels, strict=True)]
+
+
+def legend_text(heatmap: Heatmap, limits: Limits) -> str:
+    """Return the legend of a heat map in one line: the scale, values beyond it, the elements of a pixel."""
+    of = "modulus: " if heatmap.is_modulus else ""
+    over = NAMES["above" if limits.centre is not None else "over"]
+    beyond = ((limits.num_below, "below", NAMES["below"]), (limits.num_above, "above", over))
+    said = [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in beyond if count]
+    for flag, word, name in (
+        (flags.NAN, "NaN", "nan"),
+        (flags.POSINF, "+Inf", "posinf"),
+        (flags.NEGINF, "−Inf", "neginf"),
+    ):
+        said += [f"{counted(count, 'pixel')} with {word} ({NAMES[name]})"] if (count := heatmap.count(flag)) else []
+    cover = "a pixel is an element"
+    if heatmap.elements_per_pixel > 1:
+        rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
+        cover = f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
+    return " · ".join([of + _scale(heatmap, limits), *said, cover])
+
+
+def heatmap_alt(heatmap: Heatmap) -> str:
+    """Return the alternative text of a heat map, which stands above its legend."""
+    rows, columns = heatmap.shape
+    return f"heat map of {rows:,} × {columns:,} elements"
+
+
+def _scale(heatmap: Heatmap, limits: Limits) -> str:
+    if np.isnan(limits.low):
+        # One that is not finite takes the pixel of many that are.
+        return "no finite value" if heatmap.elements_per_pixel <= 1 else "no pixel of finite values alone"
+    low, high = format_number(limits.low), format_number(limits.high)
+    if limits.low == limits.high:
+        return f"all {low}" if not limits.num_beyond else f"{low}"
+    if limits.centre is None:
+        return f"{NAMES['least']} {low} … {NAMES['greatest']} {high}"
+    centre = format_number(limits.centre)
+    return f"{NAMES['low']} {low} · {NAMES['centre']} {centre} · {NAMES['high']} {high}"
+
+
+def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
+    """Return a bar for each count, a space for none; nothing if `encoding` has no bars."""
+    try:
+        _BLOCKS.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return ""
+    greatest = max(counts, default=0)
+    return "".join([_BLOCKS[math.ceil(8 * (count / greatest))] if count else " " for count in counts])

@@ -19,7 +19,7 @@ from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stored import described
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.pictures import palette
-from tensornp.render.pictures.legend import legend_text
+from tensornp.render.pictures.palette import legend_text
 from tensornp.render.pictures.png import colours_of, img_html, steps_of
 
 if TYPE_CHECKING:

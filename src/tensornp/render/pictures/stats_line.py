@@ -14,7 +14,7 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import ALL, TensorStats, alarms_of, not_finite
 from tensornp.render.layout.style import FIGURES
-from tensornp.render.pictures.legend import sparkline_text
+from tensornp.render.pictures.palette import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
 
 NUM_BARS = 24

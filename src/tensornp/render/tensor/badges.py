@@ -73,7 +73,6 @@ def _badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
 
 
 def _not_finite(summary: TensorSummary) -> Iterator[Badge]:
-    """Yield a badge for each kind of alarming values."""
     if summary.stats is None:
         return
     for found in alarms_of(summary.stats):
@@ -126,7 +125,6 @@ def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
 
 
 def _hazards(summary: TensorSummary) -> Iterator[Badge]:
-    """Yield badges on changes, and on gradients that a write would spoil."""
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
     # Every training writes, also without counting: that is no alarm.
     tone: Tone = "alarm" if summary.surroundings.is_spoiled else "plain"
@@ -184,7 +182,6 @@ _FLAGS = (
 
 
 def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
-    """Yield badges on peculiarities."""
     if info.kind.sentence:
         text = info.kind.label or name_of(info.layout)
         sentence = f"{info.kind.sentence} In the mesh: {info.shard}." if info.shard is not None else info.kind.sentence

@@ -1,17 +1,20 @@
-"""The cards of tensors and arrays: as plain text, complete by itself, and as static HTML."""
+"""The cards of tensors, arrays and metadata: as plain text, complete by itself, and as static HTML."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from html import escape
+from typing import Any
 
-from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
+from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.values.stats.record import alarms_of, is_mask
-from tensornp.render.layout.document import Document, Part, parts_html
+from tensornp.render.layout.document import Document, Part, fold, parts_html, small_print
 from tensornp.render.layout.style import (
     ALARM,
     ALARMS,
@@ -23,6 +26,7 @@ from tensornp.render.layout.style import (
     ROW_ARRAY,
     array_style,
 )
+from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
 from tensornp.render.tensor.badges import Badge, badge_html, badges_line, badges_of
@@ -108,7 +112,6 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
-    """Return the folded array, or the reason why there is none."""
     is_quiet = summary.stats is not None and is_mask(summary.stats)
     text = summary.preview.text if summary.preview is not None else ""
     return values_html(text, summary.refusal, options.max_height, is_row=summary.style != "card", is_mask=is_quiet)
@@ -170,8 +173,31 @@ def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
 
 
 def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:
-    """Return lines as HTML with some words highlighted."""
     html = escape("\n".join(lines))
     for word in words:
         html = word.sub(rf'<span style="{ALARM}">\g<0></span>', html)
     return html
+
+
+def info_document(info: TensorInfo) -> Document:
+    """Return the badges over a table of unusual facts; a page folds all other facts."""
+    summary = TensorSummary(info.type_name, "view", info, None, "", None)
+    badges = [badge for badge in badges_of(summary) if badge.kind != "memory"]
+    facts: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+    for field in dataclasses.fields(info):
+        value = getattr(info, field.name)
+        is_usual = field.default is not dataclasses.MISSING and value == field.default
+        facts[is_usual].append((field.name.lstrip("_"), _said(value)))
+    usual = f"{counted(len(facts[True]), 'more fact')}, each as usual"
+    folded = fold(usual, (small_print(*map(": ".join, facts[True])),), usual)
+    return Document((badges_line(badges), Table(("fact", "value"), tuple(map(TableRow, facts[False]))), folded))
+
+
+def _said(value: Any) -> str:
+    """Return a value as a person would write it; the address of a storage tells nobody anything."""
+    if isinstance(value, StorageSpan):
+        resizable = "" if value.resizable else "; it cannot be resized"
+        return f"{counted(value.nbytes, 'byte')}; the last element ends at byte {value.reach:,}{resizable}"
+    if isinstance(value, TensorInfo):
+        return f"{value.type_name} {value.shape} {value.dtype}"
+    return legible(str(value))

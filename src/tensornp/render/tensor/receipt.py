@@ -13,9 +13,8 @@ from tensornp.core.convert.plan import ConversionPlan
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Document, small_print
-from tensornp.render.layout.source import in_parentheses, parsed
 from tensornp.render.layout.style import CARD, CODE, FIGURES, FOLD, HEAD, POINTER, SMALL_TEXT
-from tensornp.render.layout.words import listed
+from tensornp.render.layout.words import in_parentheses, listed, parsed
 from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import badges_of
