@@ -25,7 +25,7 @@ from tensornp.render.layout.table import (
 TABLE = Table(
     ("name", "bytes"),
     (
-        TableRow(("a<b", "1"), ("a title", ""), begins_group=True),
+        TableRow(("a<b", "1"), begins_group=True),
         TableRow(("… 3 more",)),
         TableRow(("层.权重", "22")),
     ),
@@ -47,13 +47,12 @@ def test_the_columns_of_a_container_are_where_the_headings_are(key):
     assert wcswidth(line.partition("(3,)")[0]) == heading.index("shape")
 
 
-def test_html_escapes_cells_and_titles_and_spans_what_stands_across():
+def test_html_escapes_cells_and_spans_what_stands_across():
     """No more attributes than are needed; a line over each group."""
     html = table_html(TABLE)
     assert [unescape(cell) for cell in re.findall(r"<t[dh]\b[^>]*>([^<]*)<", html)] == [
         "name", "bytes", "a<b", "1", "… 3 more", "层.权重", "22",
     ]  # fmt: skip
-    assert html.count("title=") == 1
     assert html.count('colspan="2"') == 1
     assert html.partition("<style>")[0].count("border-top") == 2
 

@@ -10,7 +10,7 @@ from tensornp.render.layout.document import Document, fold, headline, section, s
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
 from tensornp.render.tensor.aliases import array_words
-from tensornp.render.tensor.badges import change_sentence, change_text
+from tensornp.render.tensor.badges import change_text
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
 ALWAYS = ("name", "shape", "dtype", "device", "bytes")
@@ -82,7 +82,7 @@ def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
 
 def _full_table(census: Census) -> Table:
     rows = tuple(
-        TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0], alarm=row.alarm)
+        TableRow(_cells(group, row), begins_group=row is group.rows[0], alarm=row.alarm)
         for group in census.groups
         for row in group.rows
     )
@@ -107,8 +107,3 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
         listed(group.kept_by, MAX_HOLDERS) if is_first else "",
         change_text(row.change) if row.change is not None else "",
     )
-
-
-def _titles(row: CensusRow) -> tuple[str, ...]:
-    changed = change_sentence(row.change) if row.change is not None else ""
-    return (row.kind, "", "", "", f"{row.nbytes:,} bytes", "", "", changed)

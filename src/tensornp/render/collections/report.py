@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from math import isfinite
-from typing import Any
 
-from tensornp.core.memory.changes import Report, ReportLine
+from tensornp.core.memory.changes import Report
 from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
-from tensornp.render.layout.words import listed
 
 MAX_LINES = 20
 """Lines that are seen at once; a fold has the others."""
 MAX_UNFOLDED = 3
 """Lines that need no summary."""
-MAX_NAMES = 3
-"""Names in one line."""
 
 
 def report_document(report: Report) -> Document:
@@ -50,17 +46,9 @@ def _summary(report: Report) -> str:
 
 
 def _lines(report: Report) -> list[tuple[str, str]]:
-    """Return each line with its alarm; of many, equal ones as one, largest first."""
-    is_many = len(report.lines) > MAX_UNFOLDED
+    """Return each line with its alarm; the largest changes first, and counts last."""
     ordered = sorted(report.lines, key=lambda one: (not one.alarm, one.is_count, -one.size))
-    alike: dict[Any, list[ReportLine]] = {}
-    for i, line in enumerate(ordered if is_many else report.lines):
-        alike.setdefault(line.parts if is_many else i, []).append(line)
-    texts = []
-    for group in alike.values():
-        names = f"{listed([line.name for line in group], MAX_NAMES)}: " if group[0].name else ""
-        texts.append((names + " · ".join(group[0].parts), group[0].alarm))
-    return texts
+    return [(": ".join(filter(None, [one.name, " · ".join(one.parts)])), one.alarm) for one in ordered]
 
 
 def _divs(lines: list[tuple[str, str]]) -> str:

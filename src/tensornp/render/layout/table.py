@@ -53,12 +53,11 @@ def coded(text: str) -> str:
 class TableRow:
     """One row: a cell for each heading, or one across all columns.
 
-    `titles` are sentences behind the cells, and `alarm` stands behind the first one, which is indented by `level`.
-    Rows without facts (`has_facts`) do not count as different from the others.
+    `alarm` stands behind the first cell, which is indented by `level`. Rows without facts (`has_facts`) do not count as
+    different from the others.
     """
 
     cells: tuple[str, ...]
-    titles: tuple[str, ...] = ()
     begins_group: bool = False
     has_facts: bool = True
     alarm: str = ""
@@ -131,9 +130,7 @@ def only(table: Table, headings: Sequence[str]) -> Table:
     def shortened(row: TableRow) -> TableRow:
         if len(row.cells) < len(table.headings):
             return row
-        return replace(
-            row, cells=tuple(row.cells[i] for i in used), titles=tuple(row.titles[i] for i in used if row.titles)
-        )
+        return replace(row, cells=tuple(row.cells[i] for i in used))
 
     return Table(tuple(headings), tuple(map(shortened, table.rows)))
 
@@ -220,15 +217,11 @@ def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
     if row.alarm:
         inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
         kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]] if has_names else kinds
-    # One that says no more than its cell would be heard twice.
-    pairs = zip(row.titles or [""] * len(kinds), row.cells, strict=True)
-    titles = [f' title="{escape(title)}"' if title and title != cell else "" for title, cell in pairs]
     # A screen reader says the name of the row in each column.
     tags = [('th scope="row"', "th") if row.cells[0] else ("td", "td"), *[("td", "td")] * len(kinds[1:])]
     kinds = [f"{kinds[0]};font-weight:400{indent}", *kinds[1:]]
     cells = (
-        f'<{tag}{title}{kind}{group}">{cell}</{end}>'
-        for (tag, end), cell, title, kind in zip(tags, inside, titles, kinds, strict=False)
+        f'<{tag}{kind}{group}">{cell}</{end}>' for (tag, end), cell, kind in zip(tags, inside, kinds, strict=False)
     )
     return opened + "".join(cells) + "</tr>"
 

@@ -139,16 +139,14 @@ def _table_row(found: WeightsComparison, row: Row) -> TableRow:
     texts = {heading: at_most * bool(value) + _FIGURES[heading](value) for heading, value in figures.items()}
     if figures.get(NOT_EQUAL, 1) >= _NEARLY_ALL:
         texts.pop(NOT_EQUAL, None)
-    name, shown = legible(row.pattern), cut_inside(row.pattern, MAX_SHOWN)
     cells = {
-        "name": shown + _times(row),
+        "name": cut_inside(row.pattern, MAX_SHOWN) + _times(row),
         "what": ", ".join(filter(None, _words(found, row))),
         "shape": _of_both([one._shapes for one in every]),
         "dtype": _of_both([one._dtypes for one in every]),
         **texts,
     }
-    titles = (name if name != shown else "", *[""] * (len(HEADINGS) - 1))
-    return TableRow(tuple(cells.get(heading, "") for heading in HEADINGS), titles, alarm=_alarm(found, names))
+    return TableRow(tuple(cells.get(heading, "") for heading in HEADINGS), alarm=_alarm(found, names))
 
 
 def _of_both(pairs: Sequence[tuple[object, object]]) -> str:
