@@ -1,4 +1,4 @@
-"""Scan weights, and render the findings and the columns of their tree."""
+"""Scan weights, and render the findings, the columns and the cells of their tree."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite, alarm_text, alarms_of
 from tensornp.errors import TensornpError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.live.gradients import gradients_of
 from tensornp.models.live.refind import reached
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.columns import (
+    COLUMNS,
     FINDINGS,
     GRAD,
     GRADIENT,
     GRADIENT_RATIO,
     Column,
+    cells_of,
+    column_called,
     figures_of,
     figures_of_gradient,
 )
+from tensornp.models.outline.fold import Branch, Row
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
 from tensornp.models.scan.run import scan_entries
+from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn
-from tensornp.render.pictures.stats_line import line_of
+from tensornp.render.pictures.stats_line import histogram_img, line_of
 
 _WIDTHS = {
     "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
@@ -84,6 +90,57 @@ def tree_column(column: Column, sort: str, max_shape: int, *, is_scanned: bool) 
         is_large_first=column.has_large_first,
         least_px=0 if name == sort else _LEAST_PX.get(name, (700, 700))[is_scanned],
     )
+
+
+class Sums(NamedTuple):
+    """The number of some weights, their elements and bytes; shared ones count once."""
+
+    num_weights: int
+    numel: int
+    nbytes: int
+
+
+def stored_cells(branch: Branch, sums: Sums, inside: Sequence[WeightEntry]) -> dict[str, str]:
+    """Return the texts of a branch that need no scan by column; `inside` are all weights below."""
+    # A tied weight has its elements.
+    elements = format_count(branch.entries[0].numel if len(branch.entries) == 1 else sums.numel)
+    if branch.entries:
+        return cells_of(Row(branch.label, branch.entries, branch.unlike)) | {"elements": elements}
+    cells = {"name": legible(branch.label), "notes": legible(branch.unlike)}
+    if branch.below:
+        cells["elements"] = elements
+        is_state = all(one.kind == "state" for one in inside[:2])
+        cells["shape"] = counted(sums.num_weights, "state" if is_state else "weight")
+        cells["bytes"] = format_nbytes(sums.nbytes)
+    return cells
+
+
+def cells_of_scan(own: Found) -> dict[str, str]:
+    """Return the texts of a weight that was scanned."""
+    words = " · ".join(own.words)
+    return {
+        **{name: column_called(name).figure_text(value) for name, value in own.figures.items()},
+        FINDINGS: "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK),
+        "figures": words if own.histogram is None else Drawn(words, histogram_img(own.histogram)),
+    }
+
+
+def cells_of_largest(inside: Sequence[WeightEntry], found: Mapping[str, Found]) -> dict[str, str]:
+    """Return the largest number of each column below a closed branch; nothing if some weights are unread."""
+    weights = [one for one in inside if not one.problem and one.numel]
+    every = [one for one in weights if not is_counter(one)] or weights
+    if not all(one.name in found for one in every):
+        return {}
+    cells: dict[str, str] = {}
+    for column in COLUMNS:
+        figures = [found[one.name].figures for one in every if column.figure is not None]
+        values = [one[column.name] for one in figures if column.name in one]
+        if values:
+            is_one = len({column.figure_text(value) for value in values}) == 1
+            sign = "±" if min(values) < 0 else "up to "
+            text = f"{sign}{column.figure_text(max(map(abs, values)))}"
+            cells[column.name] = column.figure_text(values[0]) if is_one else text
+    return cells
 
 
 def findings_html(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> str:

@@ -1,210 +1,299 @@
-"""Serve the tree of weights with the results of scans."""
+"""The tree of weights of a page: its order, its search, and its rows with the results of scans."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
+from tensornp.models.entries.relations import not_counted
 from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import (
     COLUMNS,
     FINDINGS,
     Asked,
-    cells_of,
+    Column,
     column_called,
+    facts_of,
+    searched,
     sortable,
 )
-from tensornp.models.outline.fold import Row, distinguishing
-from tensornp.models.outline.outline import Line, Outline
-from tensornp.models.scan.findings import ALARM_RANK, Finding, by_kind
-from tensornp.render.layout.table import Drawn
+from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
+from tensornp.models.scan.findings import by_kind
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.layout.words import cost_of_scan
-from tensornp.render.pictures.stats_line import histogram_img
 from tensornp.widget.page import NONSENSE
 from tensornp.widget.tree import Tree
-from tensornp.widget.weight_rows import Found, tree_column
+from tensornp.widget.weight_rows import Found, Sums, cells_of_largest, cells_of_scan, stored_cells, tree_column
 
+MAX_OPEN, MAX_OPEN_MODULES = 16, 24
+"""Rows up to which branches of weights, or of modules, are open from the beginning."""
 _NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
 _GOALS = {"max |x|": "absmax"}
 """Goals of the navigator by figure."""
 
 
+class _Node(NamedTuple):
+    """A branch by its number: its weights in the order of the tree, level and sums."""
+
+    branch: Branch
+    span: slice
+    level: int
+    sums: Sums
+
+
 class WeightTree(Tree):
-    """The rows of weights."""
+    """The rows of weights; `found` has the results of scans by name."""
 
     sortable = sortable()
 
     def __init__(self, weights: Sequence[WeightEntry], classes: Mapping[str, str]) -> None:
-        self._weights = weights
-        self._number = number_told(weights)
-        self.outline = Outline(weights, classes)
-        self.opened, self.num_branches = self.outline.first_open(), self.outline.num_branches
+        self.weights, self._classes = weights, classes
         self.found: dict[str, Found] = {}
+        self._told_number = number_told(weights)
+        self._number_of = {one.name: number for number, one in enumerate(weights)}
+        self._not_counted = not_counted(weights)
+        every = with_modules(weights, classes)
+        self._top = tree_of(every)
+        # In a search each module without weights has its whole name.
+        self._modules = [Branch(one.name, module=one.text) for one in every if isinstance(one, Bare)]
+        self._nodes: list[_Node] = []
+        self._in_order: list[WeightEntry] = []
+        for branch in (*self._top, *self._modules):
+            self._add(branch, 1)
+        self.num_branches, self.opened = len(self._nodes), self._first_open()
+        self._last: tuple[Asked | None, Sequence[WeightEntry]] = (None, ())
         shapes = {(one.shape, one.kind) for one in weights}
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
 
+    def _add(self, branch: Branch, level: int) -> Sums:
+        """Number a branch and those below it, and return the sums of all their weights."""
+        branch.number, first = len(self._nodes), len(self._in_order)
+        own = self.sums_of(branch.entries)
+        self._nodes.append(_Node(branch, slice(0), level, own))
+        self._in_order.extend(branch.entries)
+        below = [self._add(child, level + 1) for child in branch.below]
+        total = Sums(*map(sum, zip(own, *below, strict=True)))
+        # A weight whose name others go on from is a row of its own figures, as those are below it.
+        sums = own if own.num_weights else total
+        self._nodes[branch.number] = _Node(branch, slice(first, len(self._in_order)), level, sums)
+        return total
+
+    def _first_open(self) -> frozenset[int]:
+        """Return the branches that are open at first, while their rows fit on a screen."""
+        most = MAX_OPEN_MODULES if self._classes else MAX_OPEN
+        found, num_rows, waiting = set(), len(self._top), deque(self._top)
+        while waiting:
+            branch = waiting.popleft()
+            are_states = all(one.entries and one.entries[0].kind == "state" for one in branch.below)
+            if branch.below and not are_states and num_rows + len(branch.below) <= most:
+                found.add(branch.number)
+                num_rows += len(branch.below)
+                waiting.extend(branch.below)
+        return frozenset(found)
+
+    def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
+        """Return the sums of some weights."""
+        every = list(weights)
+        once = [one for one in every if one.name not in self._not_counted]
+        return Sums(len(every), sum(one.numel for one in once), sum(one.nbytes for one in once))
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums of all weights."""
+        return self.sums_of(self.weights)
+
     def learn(self, found: Mapping[str, Found]) -> None:
         """Add the results of a scan to those of other weights."""
         self.found |= found
-        self.outline.forget()
-
-    # --- what orders and finds weights by the results of scans
-
-    def number(self, column: str, name: str) -> float | None:
-        """Return the sort key of a weight: a statistic or the rank of its findings."""
-        own = self.found.get(name)
-        return None if own is None else own.rank if column == FINDINGS else own.figures.get(column)
-
-    def worst(self, name: str) -> str:
-        """Return the kind of the worst finding of a weight, or ``""``."""
-        findings = self.found[name].findings if name in self.found else ()
-        return min(findings).what if findings else ""
+        self._last = (None, ())
 
     # --- the tree
 
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
         """Return the branches and weights below a branch."""
-        return self.outline.below(parent)
+        if parent < 0:
+            return self._top
+        branch = self._nodes[parent].branch
+        # A pattern opens into the weights that it stands for.
+        return [*(branch.entries if len(branch.entries) > 1 else ()), *branch.below]
+
+    def id_of(self, item: Branch | WeightEntry) -> int:
+        """Return the number of a branch; the ids of weights come after those of all branches."""
+        return item.number if isinstance(item, Branch) else self.num_branches + self._number_of[item.name]
+
+    def path(self, number: int) -> frozenset[int]:
+        """Return the ids of the rows that lead to a weight, and of its own."""
+        if not 0 <= number < len(self.weights):
+            raise BadRequestError(NONSENSE)
+        place = self._in_order.index(self.weights[number])
+        spans = ((at, node.span) for at, node in enumerate(self._nodes))
+        return frozenset((*(at for at, one in spans if one.start <= place < one.stop), self.num_branches + number))
+
+    # --- a list
 
     def chosen(self, asked: Asked) -> Sequence[WeightEntry]:
         """Return the weights of a list, in its order."""
-        return self.outline.chosen(asked, self if self.found else None)
+        if self._last[0] == asked:
+            return self._last[1]
+        chosen = self.weights
+        if asked.search:
+            # The page asks for the weights of one kind of finding by its words.
+            chosen = [one for one in self.weights if self._worst(one.name) == asked.search]
+            chosen = chosen or [self.weights[i] for i in searched(asked.search, self._names, self._facts)]
+        if asked.sort:
+            chosen = self._sorted(chosen, asked)
+        self._last = asked, chosen
+        return chosen
 
     def listed(self, asked: Asked) -> Sequence[Any]:
         """Return the weights of a list, and modules without weights that are searched for."""
-        return [*self.chosen(asked), *self.outline.modules_found(asked)]
+        if not asked.search or asked.sort or not self._modules:
+            return self.chosen(asked)
+        names = self._names + [f"{one.label} {one.module}" for one in self._modules]
+        num = len(self.weights)
+        return [*self.chosen(asked), *(self._modules[i - num] for i in searched(asked.search, names) if i >= num)]
 
-    def id_of(self, item: Any) -> int:
-        """Return the id of a branch or a weight."""
-        return self.outline.id_of(item)
+    def _worst(self, name: str) -> str:
+        """Return the kind of the worst finding of a weight, or ``""``."""
+        findings = self.found[name].findings if name in self.found else ()
+        return min(findings).what if findings else ""
 
-    def path(self, number: int) -> frozenset[int]:
-        """Return the ids of the rows that lead to a weight."""
-        if not 0 <= number < len(self._weights):
-            raise BadRequestError(NONSENSE)
-        return self.outline.path(number)
+    @cached_property
+    def _names(self) -> list[str]:
+        return [one.name for one in self.weights]
+
+    @cached_property
+    def _unscanned_facts(self) -> list[str]:
+        return [facts_of(one, self._classes) for one in self.weights]
+
+    def _facts(self) -> list[str]:
+        """Return the words for a search of each weight, and its worst finding."""
+        pairs = zip(self._unscanned_facts, self._names, strict=True)
+        return [f"{words} {self._worst(name)}" for words, name in pairs] if self.found else self._unscanned_facts
+
+    def _sorted(self, weights: Sequence[WeightEntry], asked: Asked) -> Sequence[WeightEntry]:
+        """Return the weights sorted by a column; equal ones keep their order."""
+        column = column_called(asked.sort)
+        if column.order is not None:
+            return sorted(weights, key=column.order, reverse=asked.descending)
+        keys = {one.name: self._key(column, one.name) for one in weights}
+        # Weights without a finding stand last, and counters behind what was learnt.
+        known = [one for one in weights if keys[one.name] is not None]
+        ordered = sorted(known, key=lambda one: keys[one.name] or 0, reverse=asked.descending)
+        if column.figure is not None:
+            ordered.sort(key=is_counter)
+        return ordered + [one for one in weights if keys[one.name] is None]
+
+    def _key(self, column: Column, name: str) -> float | None:
+        own = self.found.get(name)
+        return None if own is None else own.rank if column.name == FINDINGS else own.figures.get(column.name)
 
     def facts(self, asked: Asked) -> dict[str, Any]:
         """Return facts about all rows."""
-        listed = self.chosen(asked) if asked.is_list else self._weights
-        sums = self.outline.sums_of(listed) if asked.is_list else self.outline.sums
+        listed = self.chosen(asked) if asked.is_list else self.weights
+        sums = self.sums_of(listed) if asked.is_list else self.sums
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.
-        is_part = sums.num_weights != len(self._weights)
-        text = f"{sums.num_weights:,} of {self._number} · {size}" if is_part else self._number
-        return {
-            "nothing": "" if listed or self.listed(asked) else self._nothing(asked),
-            "text": text if asked.is_list else "",
-            "cost": cost_of_scan(sums.nbytes),
-        }
+        is_part = sums.num_weights != len(self.weights)
+        text = f"{sums.num_weights:,} of {self._told_number} · {size}" if is_part else self._told_number
+        nothing = ""
+        if not (listed or self.listed(asked)):
+            is_words = asked.search and not is_expression(asked.search)
+            nothing = none_fits(asked.search, self._names) if is_words else "no weight fits"
+        return {"nothing": nothing, "text": text if asked.is_list else "", "cost": cost_of_scan(sums.nbytes)}
 
-    def _nothing(self, asked: Asked) -> str:
-        """Return a message that nothing is listed, with a suggestion."""
-        if not asked.search or is_expression(asked.search):
-            return "no weight fits"
-        return none_fits(asked.search, [one.name for one in self._weights])
+    # --- columns and rows
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
         """Return the columns that say something."""
-        told, figures = self.outline.told, set().union(*(one.figures for one in self.found.values()))
+        figures: set[str] = set().union(*(one.figures for one in self.found.values()))
         # The card of a model has looked for NaN alone, which stands behind a name.
         is_scanned = bool(figures) or any(not one.alarms for one in self.found.values())
         scanned = (column for column in COLUMNS if column.is_scanned and is_scanned)
-        told |= {column.name for column in scanned if column.figure is None or column.name in figures}
+        told = self._told | {column.name for column in scanned if column.figure is None or column.name in figures}
         columns = [column for column in COLUMNS if column.name in told]
         return [tree_column(column, asked.sort, self._max_shape, is_scanned=is_scanned) for column in columns]
 
-    # --- one row
+    @cached_property
+    def _told(self) -> frozenset[str]:
+        """The columns with a text that is not the same for all weights."""
+        return frozenset(column.name for column in COLUMNS if not column.is_scanned and self._is_told(column))
 
-    def row(self, item: Any, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
-        """Return the row of a branch or a weight."""
-        line = self.outline.line(item, parent)
-        is_open = line.has_below and line.id in opened
-        own = self.found.get(line.weights[0].name) if line.number >= 0 else None
-        # A closed branch shows the findings below it.
-        is_closed = bool(self.found) and line.has_below and not is_open
-        known = [one.name for one in self.outline.weights_of(line.id) if one.name in self.found] if is_closed else []
-        below = list(by_kind((name, self.found[name].findings) for name in known).items())
-        cells = self._cells(line)
-        if is_closed:
-            quiet = (kind.with_scope(len(names)) for kind, names in below if not kind.is_alarm)
-            cells |= self._largest_below(line)
-            cells[FINDINGS] = " · ".join(quiet)
-        if own is not None:
-            cells |= {name: column_called(name).figure_text(value) for name, value in own.figures.items()}
-            cells[FINDINGS] = "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK)
-            cells["figures"] = " · ".join(own.words)
-            if own.histogram is not None:
-                cells["figures"] = Drawn(cells["figures"], histogram_img(own.histogram))
-        goals = {name: goal for name, goal in _GOALS.items() if line.number >= 0 and cells.get(name)}
-        sums = line.sums
+    def _is_told(self, column: Column) -> bool:
+        if column.name == "notes":
+            has_unlike = any(node.branch.unlike for node in self._nodes)
+            return has_unlike or any(one.note or one.problem or one.tied_to for one in self.weights)
+        if column.is_said_once and column.order is not None:
+            return len({column.order(one) for one in self.weights}) > 1
+        return column.is_always
+
+    def row(self, item: Branch | WeightEntry, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
+        """Return the row of a branch, or of a weight below `parent`, -1 in a list."""
+        number = self.id_of(item)
+        if isinstance(item, WeightEntry):
+            label, level = item.name, 1
+            if parent >= 0:
+                above = self._nodes[parent]
+                label, level = distinguishing(item.name, above.branch.entries), above.level + 1
+            node = _Node(Branch(label, (item,)), slice(0), level, self.sums_of((item,)))
+        else:
+            node = self._nodes[number]
+        branch, sums, inside = node.branch, node.sums, self._in_order[node.span]
+        one = branch.entries[0] if len(branch.entries) == 1 else None
+        has_below = bool(branch.below) or len(branch.entries) > 1
+        is_open = has_below and number in opened
+        cells, link = stored_cells(branch, sums, inside), None
+        if has_below and not is_open:
+            link = self._below_closed(inside, cells)
+        if one is not None and one.name in self.found:
+            own = self.found[one.name]
+            cells |= cells_of_scan(own)
+            link = link or self._link(own, one.name)
+        goals = {name: goal for name, goal in _GOALS.items() if one is not None and cells.get(name)}
         size = f"{counted(sums.numel, 'element')}, {counted(sums.nbytes, 'byte')}" if sums.num_weights else ""
-        name = legible(line.weights[0].name if line.number >= 0 else line.label)
+        name = legible(one.name if one is not None else branch.label)
         return TreeRow(
-            line.id,
-            line.level,
+            number,
+            node.level,
             cells["name"],
             cells,
             {name: f"Go to the element of the {name} (m)" for name in goals},
             "\n".join(filter(None, (name, size, cells["notes"]))),
-            beside=legible(line.class_name),
-            link=self._link(line, own, below),
-            number=line.number,
-            is_open=is_open if line.has_below else None,
-            is_quiet=line.is_quiet,
+            beside=legible(class_said(branch, self._classes)),
+            link=link,
+            number=self._number_of[one.name] if one is not None else -1,
+            is_open=is_open if has_below else None,
+            is_quiet=is_counter(branch.entries[0]) if branch.entries else not has_below,
             goals=goals,
         )
 
-    def _cells(self, line: Line) -> dict[str, str]:
-        """Return the texts of a line that need no scan by column."""
-        # A tied weight has its elements.
-        elements = format_count(line.weights[0].numel if line.number >= 0 else line.sums.numel)
-        if line.weights:
-            return cells_of(Row(line.label, line.weights, line.unlike)) | {"elements": elements}
-        cells = {"name": legible(line.label), "notes": legible(line.unlike)}
-        if line.has_below:
-            cells["elements"] = elements
-            is_state = all(one.kind == "state" for one in self.outline.weights_of(line.id)[:2])
-            cells["shape"] = counted(line.sums.num_weights, "state" if is_state else "weight")
-            cells["bytes"] = format_nbytes(line.sums.nbytes)
-        return cells
-
-    def _largest_below(self, line: Line) -> dict[str, str]:
-        """Return the largest number of each column below a closed line; nothing if some weights are unread."""
-        weights = [one for one in self.outline.weights_of(line.id) if not one.problem and one.numel]
-        every = [one for one in weights if not is_counter(one)] or weights
-        if not all(one.name in self.found for one in every):
-            return {}
-        cells: dict[str, str] = {}
-        for column in COLUMNS:
-            figures = [self.found[one.name].figures for one in every if column.figure is not None]
-            values = [one[column.name] for one in figures if column.name in one]
-            if values:
-                is_one = len({column.figure_text(value) for value in values}) == 1
-                sign = "±" if min(values) < 0 else "up to "
-                text = f"{sign}{column.figure_text(max(map(abs, values)))}"
-                cells[column.name] = column.figure_text(values[0]) if is_one else text
-        return cells
-
-    def _link(self, line: Line, own: Found | None, below: Sequence[tuple[Finding, list[str]]]) -> TreeLink | None:
-        """Return the alarm of a weight, or of the weights below a closed line."""
-        number, text, place = line.number, own.alarm if own is not None else "", ""
-        names = next((names for kind, names in below if kind.is_alarm), [])
-        if names:
-            own, number = self.found[names[0]], self.outline.number_of[names[0]]
-            every = self.outline.weights_of(line.id)
-            if len(names) == 1:
-                text, place = own.alarm, f" in {legible(distinguishing(names[0], every))}"
-            else:
-                text = _NOT_FINITE.get(own.goal, own.alarm)
-                place = f" in {len(names):,} of {counted(len(every), 'weight')}"
-        if own is None or not text:
+    def _below_closed(self, inside: Sequence[WeightEntry], cells: dict[str, str]) -> TreeLink | None:
+        """Add the findings below a closed branch to its cells, and return a link to the first alarm."""
+        known = [one.name for one in inside if one.name in self.found]
+        if not known:
             return None
+        below = by_kind((name, self.found[name].findings) for name in known)
+        cells |= cells_of_largest(inside, self.found)
+        cells[FINDINGS] = " · ".join(kind.with_scope(len(names)) for kind, names in below.items() if not kind.is_alarm)
+        names = next((names for kind, names in below.items() if kind.is_alarm), [])
+        if not names:
+            return None
+        first = self.found[names[0]]
+        if len(names) == 1:
+            return self._link(first, names[0], first.alarm, f" in {legible(distinguishing(names[0], inside))}")
+        place = f" in {len(names):,} of {counted(len(inside), 'weight')}"
+        return self._link(first, names[0], _NOT_FINITE.get(first.goal, first.alarm), place)
+
+    def _link(self, own: Found, name: str, text: str = "", place: str = "") -> TreeLink | None:
+        """Return the alarm of a weight as a link to it."""
+        text = text or own.alarm
         way = "show the values there" if own.goal else "show it"
-        return TreeLink(text, f"{text}{place}: {way} (n)", number, own.goal, place=place)
+        number = self._number_of[name]
+        return TreeLink(text, f"{text}{place}: {way} (n)", number, own.goal, place=place) if text else None

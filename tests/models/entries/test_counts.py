@@ -12,8 +12,8 @@ from torch import nn
 
 import tensornp as tnp
 from tensornp.models.entries.entry import is_counter
-from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_document
+from tensornp.widget.weight_tree import WeightTree
 
 
 def net() -> nn.Module:
@@ -73,7 +73,7 @@ def test_every_view_tells_the_same_counts(source, tmp_path):
     explorer = tnp.weights(make(tmp_path))
     assert len(explorer) == len(list(explorer)) == len(explorer.to_frame()) == num_names
     assert explorer.totals.parameters == parameters
-    assert Outline([one for one in explorer.values() if not one._is_nothing]).sums.num_weights == num_weights
+    assert WeightTree([one for one in explorer.values() if not one._is_nothing], {}).sums.num_weights == num_weights
     heading = re.sub("<[^>]*>", "\n", weights_document(explorer).html()).strip()
     noun = "parameter" if explorer.is_of_module else "element"
     for view in (repr(explorer), weights_document(explorer).text(), heading):

@@ -19,8 +19,8 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.models.live.refind import reached, released_rows
-from tensornp.models.outline.outline import Outline
 from tensornp.render.models.weights import weights_document
+from tensornp.widget.weight_tree import WeightTree
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -190,8 +190,7 @@ def test_a_computed_weight_is_listed_without_being_computed(monkeypatch):
     text, page = weights_document(w).text(), weights_document(w).html()
     assert text.count("computed when asked") == page.count("computed when asked") == 1
     assert "computed when asked" in repr(w["grown.weight"])
-    outline = Outline(list(w.values()))
-    assert outline.sums.numel == w.totals.elements_stored
+    assert WeightTree(list(w.values()), {}).sums.numel == w.totals.elements_stored
     table = w.scan()
     assert table.complete
     assert set(table) == set(model.state_dict())

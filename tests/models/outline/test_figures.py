@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 import tensornp as tnp
 from tensornp.models.outline.columns import FINDINGS, Asked, column_called, figures_of
-from tensornp.models.outline.outline import Outline
+from tensornp.models.scan.findings import Finding
+from tensornp.widget.weight_rows import Found
+from tensornp.widget.weight_tree import WeightTree
 
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("column", ["norm", FINDINGS])
 def test_weights_without_a_figure_come_last(column, descending):
     """Whichever way they are sorted; equal ones stay as they are, and counters stand behind by a figure."""
-    outline = Outline([*tnp.weights({name: torch.ones(2) for name in "abcde"}).values()])
-    found = {"b": 1.0, "c": 2.0, "e": 1.0}
-    scanned = SimpleNamespace(number=lambda _, name: found.get(name), worst=lambda _: "")
-    chosen = outline.chosen(Asked(sort=column, descending=descending), scanned)
+    tree = WeightTree([*tnp.weights({name: torch.ones(2) for name in "abcde"}).values()], {})
+    ranks = {"b": 1, "c": 2, "e": 1}
+    tree.learn({name: Found((Finding(rank, "", ""),), figures={"norm": rank}) for name, rank in ranks.items()})
+    chosen = tree.chosen(Asked(sort=column, descending=descending))
     assert [one.name for one in chosen] == [*("cbe" if descending else "bec"), "a", "d"]
     tensors = {"g.position_ids": torch.arange(9), "g.w": torch.ones(2), "h": torch.ones(3)}
-    norms = {name: float(one.double().norm()) for name, one in tensors.items()}
-    scanned = SimpleNamespace(number=lambda _, name: norms[name], worst=lambda _: "")
-    chosen = Outline([*tnp.weights(tensors).values()]).chosen(Asked(sort="norm", descending=descending), scanned)
+    tree = WeightTree([*tnp.weights(tensors).values()], {})
+    tree.learn({name: Found((), figures={"norm": float(one.double().norm())}) for name, one in tensors.items()})
+    chosen = tree.chosen(Asked(sort="norm", descending=descending))
     assert [one.name for one in chosen] == [*(["h", "g.w"] if descending else ["g.w", "h"]), "g.position_ids"]
 
 
