@@ -215,5 +215,3 @@ def _comparison_rows(found: Comparison, names: tuple[str, str]) -> Iterator[tupl
     if found.relative is not None and found.cosine_distance is not None:
         yield "relative", f"{found.relative:.4g}", f"the norm of the difference over that of {names[0]}"
         yield "1 − cos", f"{found.cosine_distance:.4g}", "of the angle between the two"
-    if found.max_ulp is not None:
-        yield "largest in ulp", f"{found.max_ulp:,}", f"representable {found._dtypes[0]} numbers apart"
