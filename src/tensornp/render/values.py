@@ -153,7 +153,7 @@ def picture_html(picture: PlaneMap) -> str:
     said = heatmap_alt(picture.heatmap)
     image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
     legend = legend_text(picture.heatmap, picture.limits)
-    return figure_html(image, " · ".join(filter(None, [picture.tiles.title, legend])))
+    return figure_html(image, " · ".join(filter(None, [picture.title, legend])))
 
 
 def figure_html(image: str, legend: str) -> str:
