@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, Asked, Numbers, picture_of, range_of
-from tensornp.errors import BadRequestError, TooLargeError
+from tensornp.errors import TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
-from tensornp.render.pictures.contact_sheet import Place, laid_out, sizes_of
+from tensornp.render.pictures.contact_sheet import Place, laid_out, size_of
 from tensornp.render.pictures.png import img_html, picture_png, pil_image
 
 
@@ -38,7 +37,7 @@ class Image:
     caption: str
     size: tuple[int, int]
     places: tuple[Place, ...] = field(repr=False)
-    _pictures: tuple[np.ndarray[Any, Any], ...] = field(repr=False)
+    _pictures: np.ndarray[Any, Any] | None = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<Image {self.size[0]} × {self.size[1]}: {self.caption}>"
@@ -47,26 +46,18 @@ class Image:
     def arrays(self) -> np.ndarray[Any, Any]:
         """All pictures as a uint8 array of shape (N, H, W, C), converted as shown, at their own size.
 
-        NaN and infinite pixels are black. Raises BadRequestError for pictures of several sizes, and
-        TooLargeError for more than 1,024 pictures or 8 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
+        NaN and infinite pixels are black. Raises TooLargeError for more than 1,024 pictures or 8 million pixels:
+        pass fewer, as ``tnp.image(batch[:64])``.
         """
-        shapes = list(dict.fromkeys(one.shape for one in self._each()))
-        if len(shapes) > 1:
-            raise BadRequestError(
-                f"arrays must have one size, got {quoted(shapes)}; take pil() or one picture at a time"
-            )
-        return np.stack(self._pictures)
-
-    def pil(self) -> list[Any]:
-        """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
-        return [pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self._each()]
-
-    def _each(self) -> tuple[np.ndarray[Any, Any], ...]:
-        if not self._pictures:
+        if self._pictures is None:
             raise TooLargeError(
                 f"at most {MAX_PICTURES:,} pictures of {MAX_ALL_PIXELS:,} pixels in all are converted; pass fewer"
             )
-        return self._pictures
+        return self._pictures.copy()
+
+    def pil(self) -> list[Any]:
+        """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
+        return [pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self.arrays]
 
     def _repr_html_(self) -> str:
         shown = img_html(self.png, "picture", *self.size)
@@ -99,9 +90,9 @@ def image(
 
     Parameters
     ----------
-    t : torch.Tensor, an object that stands for one, numpy.ndarray, or a list or tuple of these
-        Bools, integers or floats of two to five dimensions. One channel is grey, three are RGB, four RGBA. With any
-        other number of channels, each channel is a grey tile. Pictures in a list may differ in size, layout and dtype.
+    t : torch.Tensor, an object that stands for one, numpy.ndarray
+        Bools, integers or floats of two to four dimensions. One channel is grey, three are RGB, four RGBA. With any
+        other number of channels, each channel is a grey tile.
     layout : {"HW", "CHW", "HWC", "NHW", "NCHW", "NHWC"}, optional
         Dimensions: N pictures, C channels, H rows, W columns. None takes channels first, as usual in torch, unless only
         the last dimension can be channels. The caption gives the reason. NHW shows (3, 28, 28) as three pictures.
@@ -109,7 +100,7 @@ def image(
         Arguments of torchvision's ``Normalize``, which is undone first, except for alpha.
     value_range : (float, float), optional
         Values of black and white. None shows uint8, bool and floats from 0 to 1 unchanged. Other values range from the
-        smallest to the largest finite value of all shown pictures; integers and floats in a list have separate ranges.
+        smallest to the largest finite value of all shown pictures.
     size : int, optional
         Pixels of the longer side of each picture, from 1 to 2048, by nearest neighbour. None shows each pixel as a
         square of 1 to 16 pixels.
@@ -135,7 +126,7 @@ def image(
     'NCHW, the only layout with 1, 3 or 4 channels · 32 × 48 RGB · 4 pictures · 0 … 1 as they are'
     >>> tnp.image(torch.zeros(16, 28, 28)).caption
     'CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile · 0 … 1 as they are'
-    >>> tnp.image([batch[0], batch[1, 0] > 0.5], size=96).places[1]
+    >>> tnp.image(batch, size=96).places[1]
     Place(label='1', left=100, top=0, width=96, height=64)
     """
     asked = Asked(mean, std, range_of(value_range))
@@ -144,8 +135,8 @@ def image(
     if not picture.is_whole:
         with suppress(TooLargeError):
             whole = picture_of(t, layout, asked, has_all=True)
-    sizes, words = sizes_of(picture, size)
-    pixels, places = laid_out(picture, sizes)
+    shown, words = size_of(picture, size)
+    pixels, places = laid_out(picture, shown)
     caption = " · ".join([*picture.words, *words])
-    pictures = tuple(tile.pixels for tile in whole.tiles) if whole.is_whole else ()
+    pictures = whole.pixels if whole.is_whole else None
     return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, pictures)

@@ -17,7 +17,7 @@ Index = tuple[int, ...]
 
 
 def plane_at(shape: Index, index: Sequence[int] | int | None, shard: ShardFacts | None = None) -> tuple[Index, str]:
-    """Return the index of a plane, the first for None, and its title; with a `shard`, both are given in the whole."""
+    """Return the index of a plane, the first for None, and its title; a `shard` has both in the whole."""
     first = (0,) * len(shape[:-2])
     whole = shape if shard is None else shard.whole
     asked = first if shard is None else shard.index_in_whole(first)
