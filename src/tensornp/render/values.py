@@ -151,7 +151,7 @@ def picture_html(picture: PlaneMap) -> str:
     said = heatmap_alt(picture.heatmap)
     image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
     legend = legend_text(picture.heatmap, picture.limits)
-    return figure_html(image, " · ".join(filter(None, [picture.tiles.title, legend])))
+    return figure_html(image, " · ".join(filter(None, [picture.title, legend])))
 
 
 def figure_html(image: str, legend: str) -> str:
@@ -213,5 +213,3 @@ def _comparison_rows(found: Comparison, names: tuple[str, str]) -> Iterator[tupl
     if found.relative is not None and found.cosine_distance is not None:
         yield "relative", f"{found.relative:.4g}", f"the norm of the difference over that of {names[0]}"
         yield "1 − cos", f"{found.cosine_distance:.4g}", "of the angle between the two"
-    if found.max_ulp is not None:
-        yield "largest in ulp", f"{found.max_ulp:,}", f"representable {found._dtypes[0]} numbers apart"

@@ -32,7 +32,7 @@ def test_all_figures_and_where_the_nan_is(shell, tensors):
     for said in ("NaN       1", "[3, 1, 2, 4]", "of 1,199 finite", "÷ n", "99.9%", "█"):
         assert said in text
     assert html.count("<img") == 2
-    assert "all planes of 16 × 3" in html
+    assert "plane [3, 1] of 16 × 3" in html
 
 
 def test_by_axis_the_outlier_stands_out(shell, tensors):

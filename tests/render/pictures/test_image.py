@@ -162,27 +162,6 @@ def test_what_is_no_number_is_marked_and_counted(odd):
     assert "no finite value" in tnp.image(np.full((2, 2), odd)).caption
 
 
-def test_pictures_of_a_list_are_read_each_by_itself():
-    """Tensors and arrays, of any size, layout and dtype; what holds for all of them is said once."""
-    coloured, grey = rgb(), np.random.default_rng(1).integers(0, 256, (9, 7), np.uint8)
-    several = [torch.from_numpy(coloured), grey, torch.tensor([[0.0, 0.5, 1.0]]), coloured.transpose(2, 0, 1)]
-    for obj in (several, tuple(several)):
-        image = tnp.image(obj)
-        assert image.caption == (
-            f"a {type(obj).__name__} of 4 pictures · HWC, the only layout with 1, 3 or 4 channels; "
-            "HW, the only layout that fits; CHW, the only layout with 1, 3 or 4 channels · "
-            "20 × 30 RGB; 9 × 7 grey; 1 × 3 grey · 0 … 255 as they are; 0 … 1 as they are"
-        )
-        assert [place.label for place in image.places] == list("0123")
-        for i in (0, 3):
-            np.testing.assert_array_equal(decoded(image, i, (20, 30))[..., :3], coloured)
-        np.testing.assert_array_equal(decoded(image, 1, (9, 7))[..., 0], grey)
-        assert decoded(image, 2, (1, 3))[0, :, 0].tolist() == [0, 128, 255]
-    assert tnp.image([grey, grey]).caption.startswith(
-        "a list of 2 pictures · HW, the only layout that fits · 9 × 7 grey"
-    )
-
-
 @pytest.mark.parametrize(
     ("shape", "options", "said"),
     [
@@ -264,11 +243,7 @@ def test_arrays_and_pil_have_all_pictures_at_full_size(is_last):
     assert np.array_equal(tnp.image(grey).pil()[0], expected)
 
 
-def test_pictures_that_make_no_array_are_refused():
-    """Several sizes have no array, and too many pictures are not converted behind a display."""
-    several = tnp.image([torch.rand(3, 8, 8), torch.rand(3, 9, 8)])
-    assert [one.size for one in several.pil()] == [(8, 8), (8, 9)]
-    with pytest.raises(tnp.errors.BadRequestError, match="one size"):
-        several.arrays  # noqa: B018
+def test_too_many_pictures_make_no_array():
+    """They are not converted behind a display."""
     with pytest.raises(tnp.errors.TooLargeError, match="pass fewer"):
         tnp.image(torch.rand(1025, 2, 2), layout="NHW").pil()

@@ -112,8 +112,7 @@ def test_over_the_heat_map_stands_which_plane_it_is():
         assert bar.get_ylim() == (batch[at].min(), batch[at].max())
         assert figure.get_suptitle() == options.get("title", "Tensor (2, 3, 40, 40) float64")
     assert tnp.plot(torch.zeros(7, 40, 40), index=3).axes[1].get_title() == "plane [3] of 7"
-    assert tnp.plot(torch.zeros(2, 3, 8, 8)).axes[1].get_title() == "all planes of 2 × 3"
-    assert tnp.plot(torch.zeros(100, 8, 8)).axes[1].get_title() == "the first 64 planes of 100"
+    assert tnp.plot(torch.zeros(2, 3, 8, 8)).axes[1].get_title() == "plane [0, 0] of 2 × 3"
     assert tnp.plot(torch.zeros(8, 8)).axes[1].get_title() == ""
     for index in ((2, 0), (-3, 0), 1, "ab"):
         with pytest.raises(tnp.BadRequestError, match="pass"):

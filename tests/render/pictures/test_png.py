@@ -84,15 +84,6 @@ def test_all_of_one_value_and_nothing_finite_have_a_picture_too():
     assert colours_in(decoded(heatmap_png(empty, limits(empty)))) == {CLEAR}
 
 
-def test_the_gap_between_two_tiles_is_clear():
-    """Any page shines through."""
-    heatmap = heatmaps.tiled([heatmap_of(np.ones((1, 2)))] * 2, (2, 1))
-    pixels = decoded(heatmap_png(heatmap, limits(heatmap)))
-    rows = [colours_in(row) == {CLEAR} for row in pixels]
-    assert 0 < sum(rows) < len(rows) - 1
-    assert not rows[0] and not rows[-1]
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 1), (7, 9), (192, 192)])
 def test_a_picture_is_neither_too_thin_to_see_nor_too_large(shape):
     """At least 16 and at most 256 pixels of a page, but for one that is long and thin, which is drawn no smaller."""

@@ -63,10 +63,7 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     odd, picture = next((one.indices[0] for one in places if one.what in ("nan", "inf") and one.indices), ()), None
     # A sparse tensor may be too large to be made dense.
     with suppress(TensornpError):
-        picture = plane_map(obj) if has_pictures else None
-        # Several small planes, side by side, hide nothing.
-        if picture is not None and len(picture.tiles.indices) == 1 and odd[:-2]:
-            picture = plane_map(obj, odd[:-2])
+        picture = plane_map(obj, odd[:-2] or None) if has_pictures else None
     shard = card.info.shard if card is not None and card.info is not None else None
     origin = shard.offsets[axis] if shard is not None and shard.offsets is not None and axis is not None else 0
     place = tuple(places)

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 _OF_ENTRY = "name kind shape dtype nbytes location tied_to note problem wanted_imports".split()
 _OF_STATS = "count nan posinf neginf zeros min max mean std norm scope".split()
 _OF_COMPARED = (
-    "equal same_bits verdict max_abs relative cosine_distance changed_fraction max_ulp _only_finite_first "
-    "_only_finite_second"
+    "equal same_bits verdict max_abs relative cosine_distance changed_fraction _only_finite_first _only_finite_second"
 ).split()
 _OF_BOTH = ("equal same_bits missing unexpected _renamed reshaped retyped _beside _exempt failed _not_listed").split()
 

@@ -29,7 +29,7 @@ from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
 from tensornp.models.scan.table import frame_of
 
-_FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "max_ulp", "verdict")
+_FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "verdict")
 _LISTS = {
     "_same_memory": "same memory", "missing": "missing", "unexpected": "unexpected", "_exempt": "exempt",
     "reshaped": "reshaped", "retyped": "retyped", "failed": "failed", "_not_listed": "not listed",
@@ -57,7 +57,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         Weights of another shape, and of another dtype.
     failed : dict of str to str
         Why a weight could not be compared, which is then not equal.
-    max_abs, relative, cosine_distance, changed_fraction, max_ulp, verdict, first_difference : dict
+    max_abs, relative, cosine_distance, changed_fraction, verdict, first_difference : dict
         The figures of `Comparison`, by name.
     moved : dict
         The norm of each difference over max(norm before, median norm), for floats. The median is that of all weights,

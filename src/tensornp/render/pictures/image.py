@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
@@ -11,41 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.pictures.picture import (
-    MAX_ALL_PIXELS,
-    MAX_PICTURES,
-    Asked,
-    Numbers,
-    Picture,
-    Tile,
-    picture_of,
-    range_of,
-)
-from tensornp.errors import BadRequestError, TooLargeError
+from tensornp.core.values.pictures.picture import MAX_ALL_PIXELS, MAX_PICTURES, Asked, Numbers, picture_of, range_of
+from tensornp.errors import TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
-from tensornp.render.pictures.palette import LABEL, NAN
-from tensornp.render.pictures.png import MAX_MAGNIFICATION, img_html, letters, magnification, picture_png, pil_image
-
-_GAP = 4
-"""Clear pixels of a page between two pictures."""
-_GRID_SIDE = 512
-"""Pixels of a page that a grid of small pictures is magnified to at most."""
-_MAX_PAGE = 2**24
-"""Pixels of a page that all pictures together may take."""
-Pixels = np.ndarray[Any, np.dtype[np.uint8]]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of one picture in pixels of the whole, with its index."""
-
-    label: str
-    left: int
-    top: int
-    width: int
-    height: int
+from tensornp.render.pictures.contact_sheet import Place, laid_out, size_of
+from tensornp.render.pictures.png import img_html, picture_png, pil_image
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +37,7 @@ class Image:
     caption: str
     size: tuple[int, int]
     places: tuple[Place, ...] = field(repr=False)
-    _pictures: tuple[np.ndarray[Any, Any], ...] = field(repr=False)
+    _pictures: np.ndarray[Any, Any] | None = field(repr=False)
 
     def __repr__(self) -> str:
         return f"<Image {self.size[0]} × {self.size[1]}: {self.caption}>"
@@ -77,26 +46,18 @@ class Image:
     def arrays(self) -> np.ndarray[Any, Any]:
         """All pictures as a uint8 array of shape (N, H, W, C), converted as shown, at their own size.
 
-        NaN and infinite pixels are black. Raises BadRequestError for pictures of several sizes, and
-        TooLargeError for more than 1,024 pictures or 8 million pixels: pass fewer, as ``tnp.image(batch[:64])``.
+        NaN and infinite pixels are black. Raises TooLargeError for more than 1,024 pictures or 8 million pixels:
+        pass fewer, as ``tnp.image(batch[:64])``.
         """
-        shapes = list(dict.fromkeys(one.shape for one in self._each()))
-        if len(shapes) > 1:
-            raise BadRequestError(
-                f"arrays must have one size, got {quoted(shapes)}; take pil() or one picture at a time"
-            )
-        return np.stack(self._pictures)
-
-    def pil(self) -> list[Any]:
-        """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
-        return [pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self._each()]
-
-    def _each(self) -> tuple[np.ndarray[Any, Any], ...]:
-        if not self._pictures:
+        if self._pictures is None:
             raise TooLargeError(
                 f"at most {MAX_PICTURES:,} pictures of {MAX_ALL_PIXELS:,} pixels in all are converted; pass fewer"
             )
-        return self._pictures
+        return self._pictures.copy()
+
+    def pil(self) -> list[Any]:
+        """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
+        return [pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self.arrays]
 
     def _repr_html_(self) -> str:
         shown = img_html(self.png, "picture", *self.size)
@@ -109,6 +70,7 @@ class Image:
         return self.png
 
     def _mime_(self) -> tuple[str, str]:
+        """Return MIME type and content for marimo."""
         return "text/html", self._repr_html_()
 
 
@@ -128,9 +90,9 @@ def image(
 
     Parameters
     ----------
-    t : torch.Tensor, an object that stands for one, numpy.ndarray, or a list or tuple of these
-        Bools, integers or floats of two to five dimensions. One channel is grey, three are RGB, four RGBA. With any
-        other number of channels, each channel is a grey tile. Pictures in a list may differ in size, layout and dtype.
+    t : torch.Tensor, an object that stands for one, numpy.ndarray
+        Bools, integers or floats of two to four dimensions. One channel is grey, three are RGB, four RGBA. With any
+        other number of channels, each channel is a grey tile.
     layout : {"HW", "CHW", "HWC", "NHW", "NCHW", "NHWC"}, optional
         Dimensions: N pictures, C channels, H rows, W columns. None takes channels first, as usual in torch, unless only
         the last dimension can be channels. The caption gives the reason. NHW shows (3, 28, 28) as three pictures.
@@ -138,7 +100,7 @@ def image(
         Arguments of torchvision's ``Normalize``, which is undone first, except for alpha.
     value_range : (float, float), optional
         Values of black and white. None shows uint8, bool and floats from 0 to 1 unchanged. Other values range from the
-        smallest to the largest finite value of all shown pictures; integers and floats in a list have separate ranges.
+        smallest to the largest finite value of all shown pictures.
     size : int, optional
         Pixels of the longer side of each picture, from 1 to 2048, by nearest neighbour. None shows each pixel as a
         square of 1 to 16 pixels.
@@ -164,7 +126,7 @@ def image(
     'NCHW, the only layout with 1, 3 or 4 channels · 32 × 48 RGB · 4 pictures · 0 … 1 as they are'
     >>> tnp.image(torch.zeros(16, 28, 28)).caption
     'CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile · 0 … 1 as they are'
-    >>> tnp.image([batch[0], batch[1, 0] > 0.5], size=96).places[1]
+    >>> tnp.image(batch, size=96).places[1]
     Place(label='1', left=100, top=0, width=96, height=64)
     """
     asked = Asked(mean, std, range_of(value_range))
@@ -173,75 +135,8 @@ def image(
     if not picture.is_whole:
         with suppress(TooLargeError):
             whole = picture_of(t, layout, asked, has_all=True)
-    sizes, words = sizes_of(picture, size)
-    pixels, places = laid_out(picture, sizes)
+    shown, words = size_of(picture, size)
+    pixels, places = laid_out(picture, shown)
     caption = " · ".join([*picture.words, *words])
-    pictures = tuple(tile.pixels for tile in whole.tiles) if whole.is_whole else ()
+    pictures = whole.pixels if whole.is_whole else None
     return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, pictures)
-
-
-def sizes_of(picture: Picture, size: Any) -> tuple[list[tuple[int, int]], list[str]]:
-    """Return the height and the width of each picture on the page, and a note if they are reduced."""
-    own = [tile.pixels.shape[:2] for tile in picture.tiles]
-    largest = max(height for height, _ in own), max(width for _, width in own)
-    if size is None:
-        both = tuple(number * side for number, side in zip(picture.grid, largest, strict=True))
-        times = min(magnification(both)) if len(own) == 1 else _GRID_SIDE // max(both)
-        times = max(1, min(MAX_MAGNIFICATION, times))
-        return [(height * times, width * times) for height, width in own], []
-    most = min(2048, int((_MAX_PAGE / len(own)) ** 0.5))
-    if not isinstance(size, (int, np.integer)) or not 1 <= size <= most:
-        raise BadRequestError(f"size must be an integer from 1 to {most:,} for {len(own)} pictures, got {quoted(size)}")
-    shown = [(max(1, round(h * size / max(h, w))), max(1, round(w * size / max(h, w)))) for h, w in own]
-    return shown, [f"reduced to {size} pixels"] if size < max(largest) else []
-
-
-def laid_out(picture: Picture, sizes: Sequence[tuple[int, int]]) -> tuple[Pixels, tuple[Place, ...]]:
-    """Return all pictures in one, with their indices, and where each is."""
-    if len(picture.tiles) == 1 and not picture.tiles[0].label:
-        height, width = sizes[0]
-        pixels = _resized(_marked(picture.tiles[0]), sizes[0])
-        return pixels[..., 0] if pixels.shape[-1] == 1 else pixels, (Place("", 0, 0, width, height),)
-    labels = [letters(tile.label) for tile in picture.tiles]
-    heights = [height + label.shape[0] for (height, _), label in zip(sizes, labels, strict=True)]
-    widths = [max(width, label.shape[1]) for (_, width), label in zip(sizes, labels, strict=True)]
-    columns = picture.grid[1]
-    tops = _starts([max(heights[i : i + columns]) for i in range(0, len(heights), columns)])
-    lefts = _starts([max(widths[i::columns]) for i in range(columns)])
-    channels = 2 if all(tile.pixels.shape[-1] == 1 and not tile.is_marked.any() for tile in picture.tiles) else 4
-    whole = np.zeros((tops[-1] - _GAP, lefts[-1] - _GAP, channels), np.uint8)
-    places = []
-    for i, (tile, (height, width), label) in enumerate(zip(picture.tiles, sizes, labels, strict=True)):
-        top, left = tops[i // columns], lefts[i % columns]
-        shown = _in_channels(_resized(_marked(tile), (height, width)), channels)
-        whole[top : top + height, left : left + width] = shown
-        below, middle = top + height, left + max(0, width - label.shape[1]) // 2
-        whole[below : below + label.shape[0], middle : middle + label.shape[1]][label] = (*LABEL[: channels - 1], 255)
-        places.append(Place(tile.label, left, top, width, height))
-    return whole, tuple(places)
-
-
-def _starts(lengths: Sequence[int]) -> list[int]:
-    """Return the start of each row or column, and the end of the last."""
-    return list(itertools.accumulate((length + _GAP for length in lengths), initial=0))
-
-
-def _marked(tile: Tile) -> Pixels:
-    pixels = tile.pixels
-    if tile.is_marked.any():
-        pixels = np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels.copy()
-        pixels[tile.is_marked] = (*NAN, 255)[: pixels.shape[-1]]
-    return pixels
-
-
-def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    rows, columns = (np.arange(new) * old // new for new, old in zip(size, pixels.shape[:2], strict=True))
-    return np.asarray(pixels[rows[:, None], columns])
-
-
-def _in_channels(pixels: Pixels, channels: int) -> Pixels:
-    """Return grey, RGB or RGBA as grey with alpha, or as RGBA."""
-    if pixels.shape[-1] == channels:
-        return pixels
-    colours = np.repeat(pixels, channels - 1, axis=-1) if pixels.shape[-1] == 1 else pixels
-    return np.concatenate([colours, np.full((*colours.shape[:-1], 1), 255, np.uint8)], axis=-1)

@@ -42,8 +42,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
         Title of the figure. The default is shape and dtype.
     index : int or tuple of int, optional
         Plane of the heat map if there are more than two dimensions: ``index=(5, 0)`` shows ``batch[5, 0]``. None shows
-        the first plane, or up to 64 planes of at most 1,024 elements side by side. The title of the heat map names the
-        plane. The histogram counts all elements.
+        the first plane. The title of the heat map names the plane. The histogram counts all elements.
 
     Raises
     ------
@@ -97,7 +96,7 @@ def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = 
     if picture is not None:
         axes = figure.add_subplot(1, num_parts, num_parts)
         _draw_heatmap(axes, picture.heatmap, picture.limits)
-        axes.set_title(picture.tiles.title, fontsize="medium")
+        axes.set_title(picture.title, fontsize="medium")
         notes.append(legend_text(picture.heatmap, picture.limits))
     figure.suptitle(title, parse_math=is_math)
     if notes:
@@ -145,10 +144,10 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits) -> None:
     from matplotlib.colors import ListedColormap, Normalize
 
     steps = steps_of(heatmap, colours)
-    pixels = np.concatenate([np.array(colours_of(colours))[steps] / 255, steps[..., None] > 0], axis=-1)
-    # The last pixels may cover less than the others; between tiles, pixels count.
-    rows, columns = heatmap.flags.shape if heatmap.is_tiled else heatmap.shape
-    height, width = (pixels.shape[dim] * (1 if heatmap.is_tiled else heatmap.cell[dim]) for dim in (0, 1))
+    pixels = np.array(colours_of(colours))[steps] / 255
+    # The last pixels may cover less than the others.
+    rows, columns = heatmap.shape
+    height, width = (pixels.shape[dim] * heatmap.cell[dim] for dim in (0, 1))
     if pixels.size:
         axes.imshow(pixels, aspect="auto", interpolation="nearest", extent=(-0.5, width - 0.5, height - 0.5, -0.5))
     axes.set(xlabel="column", ylabel="row")

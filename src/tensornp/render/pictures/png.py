@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, NOTHING, POSINF, Heatmap, Limits
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap, Limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 
@@ -20,9 +20,9 @@ _MAGNIFIED_SIDE = 256
 """Pixels of a page that a small picture is magnified to at most."""
 _MIN_SIDE = 16
 """Pixels of a page that even one row takes."""
-_CLEAR, _NAN, _POSINF, _NEGINF, _BELOW, _ABOVE, _FIRST = 0, 1, 3, 5, 7, 8, 9
+_NAN, _POSINF, _NEGINF, _BELOW, _ABOVE, _FIRST = 1, 3, 5, 7, 8, 9
 """Places in the palette of a heat map; what has a pattern has two."""
-_MARKS = {NAN: _NAN, POSINF: _POSINF, NEGINF: _NEGINF, NOTHING: _CLEAR}
+_MARKS = {NAN: _NAN, POSINF: _POSINF, NEGINF: _NEGINF}
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -40,7 +40,7 @@ def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> by
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
     """Return a heat map in colours between `limits`, as a PNG of `size_of` the heat map.
 
-    In magnified ones, NaN has a checkerboard, and infinities have stripes. Unread elements are transparent.
+    In magnified ones, NaN has a checkerboard, and infinities have stripes.
     """
     tall, wide = magnification(heatmap.flags.shape)
     steps = np.repeat(np.repeat(steps_of(heatmap, limits), tall, axis=0), wide, axis=1)
@@ -69,7 +69,7 @@ def colours_of(limits: Limits) -> list[palette.Colour]:
 
 
 def steps_of(heatmap: Heatmap, limits: Limits) -> Pixels:
-    """Return the place of each pixel in the palette, 0 for transparent ones."""
+    """Return the place of each pixel in the palette."""
     values = np.where(heatmap.flags == FINITE, heatmap.values, 0.0)
     last = palette.NUM_STEPS - 1
     steps = _FIRST + np.clip(limits.shares(values) * last + 0.5, 0, last).astype(np.uint8)

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensornp as tnp
-from tensornp.core.values.pictures.image_layout import (
-    LAYOUTS,
-    MAX_PIXELS,
-    MAX_SIDE,
-    MAX_TILES,
-    layout_of,
-    tiles_of,
-)
+from tensornp.core.values.pictures.image_layout import LAYOUTS, MAX_PIXELS, MAX_SIDE, MAX_TILES, layout_of
 
 SHAPES = st.lists(st.integers(1, 10) | st.integers(1, 10**6), min_size=2, max_size=4).map(tuple)
-FEW_SHAPES = st.lists(st.integers(0, 5), max_size=5).map(tuple)
 
 
 @settings(deadline=None)
@@ -45,16 +36,3 @@ def test_values_that_are_no_brightness_are_called_by_their_own_dtype():
     """And not by that of the array, which is another one for the shortest complex numbers."""
     with pytest.raises(tnp.BadRequestError, match="complex32 values are no brightness"):
         tnp.image(torch.zeros(4, 4, dtype=torch.complex32))
-
-
-@given(FEW_SHAPES, st.integers(1, 70))
-def test_every_index_leads_to_a_plane_of_the_tensor(shape, max_tiles):
-    """In order, at most so many, each once, and there is room for all in the grid."""
-    tiles = tiles_of(shape, max_tiles=max_tiles)
-    array = np.zeros(shape)
-    for index in tiles.indices:
-        assert np.atleast_2d(array[index]).shape == tiles.plane
-    outer = shape[:-2]
-    assert list(tiles.indices) == list(np.ndindex(*outer))[:max_tiles]
-    assert tiles.grid[0] * tiles.grid[1] >= len(tiles.indices)
-    assert bool(tiles.title) == (len(shape) > 2 and bool(tiles.indices))

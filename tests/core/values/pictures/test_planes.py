@@ -29,7 +29,7 @@ def test_only_the_shown_plane_is_read(monkeypatch):
     read, elements = [], planes.elements_in
     monkeypatch.setattr(planes, "elements_in", lambda subject, part: read.append(part.numel) or elements(subject, part))
     found = plane_map(torch.zeros(100, 300, 300, dtype=torch.bfloat16), (7,))
-    assert found.tiles.title == "plane [7] of 100"
+    assert found.title == "plane [7] of 100"
     assert sum(read) == 300 * 300
 
 

@@ -51,8 +51,6 @@ class Comparison:
         The norm of the difference over that of the first.
     cosine_distance : float
         1 − cos of the angle between the two, from 0 to 2.
-    max_ulp : int or None
-        The largest distance of a pair in representable numbers; None for integers and for two dtypes.
     first_difference : tuple of int or None
         The index of the first element that differs.
     missing, unexpected, reshaped, retyped : tuple of str
@@ -74,7 +72,6 @@ class Comparison:
     max_abs: float | int | None = None
     relative: float | None = None
     cosine_distance: float | None = None
-    max_ulp: int | None = None
     first_difference: Index | None = None
     _first_values: tuple[Any, Any] | None = None
     missing: tuple[str, ...] = ()
@@ -200,7 +197,7 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
     return Comparison(
         is_one_dtype and not tally.num_changed, is_one_dtype and tally.has_same_bits,
         _verdict(tally, dtypes, index), shapes, dtypes, tally.count, tally.num_changed, tally.finite,
-        tally.only_first, tally.only_second, max_abs, relative, cosine, tally.max_ulp, index, tally.first_values,
+        tally.only_first, tally.only_second, max_abs, relative, cosine, index, tally.first_values,
         retyped=() if is_one_dtype else ("tensor",), scope=source.scope if source.scope != ALL else other.scope,
         _norm=norm, _norm_of_difference=change,
         _largest_difference=largest,

@@ -86,10 +86,6 @@ class PairTally:
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
         self.has_same_bits = is_one_dtype
         self.is_cast_of_first = self.is_cast_of_second = not is_one_dtype
-        # Powers of two alone, and two values in a byte, have no neighbours of their own.
-        is_float = first_dtype.startswith(("float", "bfloat")) and first_dtype in KNOWN
-        is_float = is_float and first_dtype not in ("float8_e8m0fnu", "float4_e2m1fn_x2")
-        self.max_ulp: int | None = 0 if is_one_dtype and is_float else None
         self.first: int | None = None
         self.first_values: tuple[Any, Any] | None = None
 
@@ -135,8 +131,6 @@ class PairTally:
             size = plain_number(sizes[at])
             if size > self.largest:
                 self.largest, self.largest_at = size, start + (at if places is None else int(places[at]))
-            if self.max_ulp is not None:
-                self.max_ulp = max(self.max_ulp, _most_ulps(a, b, self._dtypes[0]))
 
     def norms(self) -> tuple[float, float, float]:
         first, second, difference = np.sqrt(self._squares).tolist()
@@ -159,17 +153,6 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
         return False
     cast = source.real if source.dtype.kind == "c" and not name.startswith("complex") else source
     return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
-
-
-def _most_ulps(a: Array, b: Array, name: str) -> int:
-    """Return the largest distance of two blocks, in representable numbers of the dtype `name`."""
-    dtype = resolve(name)
-    kind = np.dtype(f"i{dtype.itemsize}")
-    bits = [np.ascontiguousarray(values, dtype).view(kind) for values in (a, b)]
-    # The place of each float among all of its dtype, in order; both zeros are 0.
-    first, second = (np.where(one < 0, np.iinfo(kind).min - one.astype(np.int64), one) for one in bits)
-    # A difference that does not fit 64 bits fits the unsigned ones.
-    return int(np.where(first > second, first - second, second - first).view(np.uint64).max(initial=0))
 
 
 class Difference(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ import numpy as np
 
 from tensornp.core.tensor.strides import BLOCK_NUMEL
 
-FINITE, NAN, POSINF, NEGINF, NOTHING = range(5)
-"""The content of a pixel; NOTHING between two tiles."""
-MAX_HEIGHT = MAX_WIDTH = 192
+FINITE, NAN, POSINF, NEGINF = range(4)
+"""The content of a pixel."""
 Plane = np.ndarray[tuple[int, int], Any]
 
 
@@ -33,10 +32,6 @@ class Heatmap:
     def elements_per_pixel(self) -> int:
         return min(self.cell[0], self.shape[0]) * min(self.cell[1], self.shape[1])
 
-    @property
-    def is_tiled(self) -> bool:
-        return bool(self.flags.shape != _size(self.shape, self.cell))
-
     def count(self, flag: int) -> int:
         return int(np.count_nonzero(self.flags == flag))
 
@@ -45,12 +40,12 @@ class Heatmap:
 def heatmap_of(
     shape: tuple[int, int],
     read: Callable[[range, range], Plane | None],
-    max_height: int = MAX_HEIGHT,
-    max_width: int = MAX_WIDTH,
+    max_height: int = 192,
+    max_width: int = 192,
 ) -> Heatmap | None:
     """Return the heat map of a plane; `read` returns some of its rows and columns, or None to stop."""
     height, width = cell = max(1, -(-shape[0] // max_height)), max(1, -(-shape[1] // max_width))
-    low, high = np.empty((2, *_size(shape, cell)))
+    low, high = np.empty((2, -(-shape[0] // height), -(-shape[1] // width)))
     # Blocks consist of whole cells.
     num_columns = max(BLOCK_NUMEL // (height * width), 1) * width
     num_rows = max(BLOCK_NUMEL // (height * min(num_columns, shape[1])), 1) * height
@@ -70,23 +65,6 @@ def heatmap_of(
     values = np.where(high >= -low, high, low)
     flags = np.select([np.isnan(low), values == np.inf, values == -np.inf], [NAN, POSINF, NEGINF], FINITE)
     return Heatmap(values, flags.astype(np.uint8), shape, cell, bool((low < 0).any() and (high > 0).any()))
-
-
-def _size(shape: tuple[int, int], cell: tuple[int, int]) -> tuple[int, int]:
-    return -(-shape[0] // cell[0]), -(-shape[1] // cell[1])
-
-
-def tiled(heatmaps: Sequence[Heatmap], grid: tuple[int, int]) -> Heatmap:
-    first = heatmaps[0]
-    height, width = first.flags.shape
-    size = grid[0] * (height + 1) - 1, grid[1] * (width + 1) - 1
-    values, flags = np.full(size, np.nan), np.full(size, NOTHING, np.uint8)
-    for i, heatmap in enumerate(heatmaps):
-        top, left = i // grid[1] * (height + 1), i % grid[1] * (width + 1)
-        values[top : top + height, left : left + width] = heatmap.values
-        flags[top : top + height, left : left + width] = heatmap.flags
-    is_signed = any(heatmap.is_signed for heatmap in heatmaps) or bool((values < 0).any() and (values > 0).any())
-    return Heatmap(values, flags, first.shape, first.cell, is_signed)
 
 
 ROBUST = 0.01

@@ -13,51 +13,24 @@ from tensornp.core.tensor.form import Places
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.errors import BadRequestError
 
-
-@dataclass(frozen=True, slots=True)
-class Tiles:
-    """The shown planes in order: their size, their indices in the other dimensions, and their grid."""
-
-    plane: tuple[int, int]
-    indices: tuple[tuple[int, ...], ...]
-    grid: tuple[int, int] = (1, 1)
-    title: str = ""
+Index = tuple[int, ...]
 
 
-def tiles_of(
-    shape: tuple[int, ...],
-    index: Sequence[int] | int | None = None,
-    max_tiles: int = 1,
-    shard: ShardFacts | None = None,
-) -> Tiles:
-    """Return the shown planes of a tensor; with a `shard`, index and title are those in the whole."""
-    outer, whole = shape[:-2], shape if shard is None else shard.whole
-    plane = (1, 1, *shape)[-2], (1, 1, *shape)[-1]
-    count = min(math.prod(outer), max(1, max_tiles))
-    indices = tuple(itertools.islice(itertools.product(*map(range, outer)), count))
+def plane_at(shape: Index, index: Sequence[int] | int | None, shard: ShardFacts | None = None) -> tuple[Index, str]:
+    """Return the index of a plane, the first for None, and its title; a `shard` has both in the whole."""
+    first = (0,) * len(shape[:-2])
+    whole = shape if shard is None else shard.whole
+    asked = first if shard is None else shard.index_in_whole(first)
     if index is not None:
         asked = _checked(index, whole)
-        at = asked if shard is None else shard.index_here(asked)
-        if at is None:
-            raise BadRequestError(f"the plane at {list(asked)} is not on this rank: {shard}")
-        indices = (at,)
-    if not outer or not indices:
-        return Tiles(plane, indices)
-    if len(indices) == 1:
-        at = indices[0] if shard is None else shard.index_in_whole(indices[0])
-        title = f"plane {list(at)} of {_sizes_text(whole[:-2])}"
-        return Tiles(plane, indices, title=title)
-    is_whole = count == math.prod(outer)
-    grid = (outer[0], outer[1]) if is_whole and len(outer) == 2 else grid_of(count, plane)
-    title = f"{'all' if is_whole else f'the first {count}'} planes of {_sizes_text(outer)}"
-    return Tiles(plane, indices, grid, title + (f" of the {shard.scope}" if shard is not None else ""))
+    at = asked if shard is None else shard.index_here(asked)
+    if at is None:
+        raise BadRequestError(f"the plane at {list(asked)} is not on this rank: {shard}")
+    sizes = " × ".join(f"{size:,}" for size in whole[:-2])
+    return at, f"plane {list(asked)} of {sizes}" if sizes else ""
 
 
-def _sizes_text(sizes: tuple[int, ...]) -> str:
-    return " × ".join(f"{size:,}" for size in sizes)
-
-
-def _checked(index: Sequence[int] | int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _checked(index: Sequence[int] | int, shape: Index) -> Index:
     outer = shape[:-2]
     try:
         given = index if isinstance(index, Iterable) else (index,)

@@ -1,12 +1,11 @@
-"""Make a picture of a tensor or a list of tensors; only the shown pixels are read."""
+"""Make a picture of a tensor; only the shown pixels are read."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +19,11 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.heatmap import Limits
-from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, grid_of, layout_of
+from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window_values import subject_of
 from tensornp.core.values.stored import StoredValues, described
-from tensornp.errors import BadRequestError, NotATensorError, TensornpError, TooLargeError
+from tensornp.errors import BadRequestError, NotATensorError, TooLargeError
 
 _ROUNDED = 1e-5
 """Rounding of a value beyond 0 to 1 after its normalization was undone."""
@@ -51,41 +50,34 @@ class Bright:
 
     pixels: Values
     is_marked: Values
-    words: str
-    num_beyond: int = 0
+    words: tuple[str, ...]
 
 
-def brightened(parts: Sequence[Any], asked: Asked) -> list[Bright]:
-    """Return values of tiles × height × width × channels as bytes, all floats in one range."""
-    is_plain = not asked.is_normalized and asked.bounds is None
-    others = [None if is_plain and part.dtype in (np.uint8, np.bool_) else _colours(part, asked) for part in parts]
-    low, high, said = _stretch([one for one in others if one is not None], asked)
-    shown, limits = [], Limits(low, high)
-    for part, one in zip(parts, others, strict=True):
-        if one is not None:
-            share = limits.shares(one.colours)
-            num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~one.is_marked].sum())
-            shares = np.clip(np.nan_to_num(np.concatenate([share, one.alpha], axis=-1), nan=0.0), 0, 1)
-            pixels = (shares * 255 + 0.5).astype(np.uint8)
-            words = " · ".join(filter(None, [one.undone, said, one.opaque]))
-            shown.append(Bright(pixels, one.is_marked, words, num_beyond))
-            continue
-        is_bool = part.dtype == np.bool_
-        pixels = part.astype(np.uint8) * np.uint8(255) if is_bool else part
-        shown.append(
-            Bright(
-                pixels, np.zeros(part.shape[:-1], bool), "False black, True white" if is_bool else "0 … 255 as they are"
-            )
-        )
-    return shown
-
-
-def total_words(shown: Sequence[Bright]) -> list[str]:
-    num_beyond, num_marked = sum(one.num_beyond for one in shown), sum(int(one.is_marked.sum()) for one in shown)
-    return [
-        *([f"{counted(num_beyond, 'value')} beyond, shown as the nearest"] if num_beyond else []),
-        *([f"{counted(num_marked, 'pixel')} with NaN or infinite (violet)"] if num_marked else []),
-    ]
+def brightened(values: Any, asked: Asked) -> Bright:
+    """Return values of tiles × height × width × channels as bytes, all in one range."""
+    if values.dtype in (np.uint8, np.bool_) and not asked.is_normalized and asked.bounds is None:
+        is_bool = values.dtype == np.bool_
+        pixels = values.astype(np.uint8) * np.uint8(255) if is_bool else values
+        said = "False black, True white" if is_bool else "0 … 255 as they are"
+        return Bright(pixels, np.zeros(values.shape[:-1], bool), (said,))
+    is_integer, num_colours = values.dtype.kind in "iu", min(values.shape[-1], 3)
+    wide = values.astype(np.float64)
+    colours, alpha = wide[..., :num_colours], wide[..., num_colours:]
+    most, undone = 255 if is_integer else 1, ""
+    if asked.is_normalized:
+        colours, undone = _unnormalized(colours, asked)
+    is_marked = ~np.isfinite(colours).all(axis=-1) | np.isnan(alpha).any(axis=-1)
+    low, high, said = _stretch(colours[~is_marked], asked, is_integer and not asked.is_normalized)
+    share = Limits(low, high).shares(colours)
+    shares = np.clip(np.nan_to_num(np.concatenate([share, alpha / most], axis=-1), nan=0.0), 0, 1)
+    num_beyond = int(((share < -_ROUNDED) | (share > 1 + _ROUNDED))[~is_marked].sum())
+    num_marked = int(is_marked.sum())
+    words = (
+        " · ".join(filter(None, [undone, said, f"alpha 0 … {most}" if alpha.size else ""])),
+        f"{counted(num_beyond, 'value')} beyond, shown as the nearest" if num_beyond else "",
+        f"{counted(num_marked, 'pixel')} with NaN or infinite (violet)" if num_marked else "",
+    )
+    return Bright((shares * 255 + 0.5).astype(np.uint8), is_marked, words)
 
 
 def range_of(value_range: Any) -> tuple[float, float] | None:
@@ -109,50 +101,24 @@ def _floats(given: Any) -> Values:
         return np.empty(0)
 
 
-class _Colours(NamedTuple):
-    """Values before black and white are found; alpha is a share already."""
-
-    colours: Values
-    alpha: Values
-    is_marked: Values
-    is_integer: bool
-    undone: str
-    opaque: str
+def _unnormalized(colours: Values, asked: Asked) -> tuple[Values, str]:
+    means = _channel_numbers("mean", asked.mean, 0.0, colours)
+    stds = _channel_numbers("std", asked.std, 1.0, colours)
+    if not stds.all():
+        raise BadRequestError(f"std={quoted(asked.std)} would have divided by 0; pass what the values were divided by")
+    return colours * stds + means, f"mean {_list_text(means)} and std {_list_text(stds)} undone"
 
 
-def _colours(part: Any, asked: Asked) -> _Colours:
-    is_integer = part.dtype.kind in "iu"
-    values = part.astype(np.float64)
-    colours, alpha = (values[..., :3], values[..., 3:]) if values.shape[-1] == 4 else (values, values[..., :0])
-    most, undone = 255 if is_integer else 1, ""
-    alpha, opaque = alpha / most, f"alpha 0 … {most}" if alpha.size else ""
-    if asked.is_normalized:
-        means = _channel_numbers("mean", asked.mean, 0.0, colours)
-        stds = _channel_numbers("std", asked.std, 1.0, colours)
-        if not stds.all():
-            raise BadRequestError(
-                f"std={quoted(asked.std)} would have divided by 0; pass what the values were divided by"
-            )
-        colours, is_integer = colours * stds + means, False
-        undone = f"mean {_list_text(means)} and std {_list_text(stds)} undone"
-    finite = np.isfinite(colours)
-    is_marked = np.isnan(alpha).any(axis=-1)
-    if not finite.all():
-        is_marked |= ~finite.all(axis=-1)
-    return _Colours(colours, alpha, is_marked, is_integer, undone, opaque)
-
-
-def _stretch(parts: list[_Colours], asked: Asked) -> tuple[float, float, str]:
+def _stretch(shown: Values, asked: Asked, is_integer: bool) -> tuple[float, float, str]:
+    """Return the values of black and white, and both in words."""
     if asked.bounds is not None:
         low, high = asked.bounds
         return low, high, f"{format_number(low)} … {format_number(high)} shown as black … white, as asked"
-    shown = [one.colours[~one.is_marked] if one.is_marked.any() else one.colours for one in parts]
-    finite = [values for values in shown if values.size]
-    if not finite:
+    if not shown.size:
         return 0.0, 1.0, "no finite value is shown"
-    low, high = min(float(values.min()) for values in finite), max(float(values.max()) for values in finite)
+    low, high = float(shown.min()), float(shown.max())
     margin = _ROUNDED if asked.is_normalized else 0.0
-    if not any(one.is_integer for one in parts) and -margin <= low and high <= 1 + margin:
+    if not is_integer and -margin <= low and high <= 1 + margin:
         return 0.0, 1.0, "0 … 1 as they are"
     if low == high:
         return low, high, f"all {format_number(low)}, shown as grey"
@@ -177,17 +143,12 @@ MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tile:
-    """One picture; `is_marked` is True where a channel is NaN or infinite."""
-
-    label: str
-    pixels: np.ndarray[Any, Any]
-    is_marked: np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    tiles: tuple[Tile, ...]
+    """The pixels of all tiles, with a label for each; `is_marked` where a channel is NaN or infinite."""
+
+    labels: tuple[str, ...]
+    pixels: Values
+    is_marked: Values
     grid: tuple[int, int]
     words: tuple[str, ...]
     is_whole: bool
@@ -196,52 +157,19 @@ class Picture:
 @outside_modes
 @np.errstate(all="ignore")
 def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, *, has_all: bool = False) -> Picture:
-    """Return the pixels of a tensor, an array or a list of these: those shown, or all if it `has_all`.
+    """Return the pixels of a tensor or an array: those shown, or all if it `has_all`.
 
     Raises TooLargeError before anything is read if all are too many.
     """
+    laid_out, values = _read(values_of(obj), layout, has_all=has_all)
+    bright = brightened(values, asked or Asked())
+    labels = tuple([", ".join(map(str, index)) for index in laid_out.indices])
+    words = tuple(filter(None, (*laid_out.words, *bright.words)))
+    return Picture(labels, bright.pixels, bright.is_marked, laid_out.grid, words, laid_out.is_whole)
+
+
+def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, Any]:
     max_tiles, max_pixels = (MAX_PICTURES, MAX_ALL_PIXELS) if has_all else (MAX_TILES, MAX_PIXELS)
-    obj = values_of(obj)
-    base = next((base for base in (list, tuple) if issubclass(type(obj), base)), None)
-    base = None if is_tensor_like(obj) else base
-    every = [obj] if base is None else list(itertools.islice(base.__iter__(obj), max_tiles))
-    if not every:
-        raise BadRequestError(f"an empty {type(obj).__name__} has no picture; pass one that has some")
-    layouts: list[ImageLayout] = []
-    parts: list[Any] = []
-    for i, one in enumerate(every):
-        try:
-            room = max_tiles // len(every), max_pixels // len(every)
-            laid_out, values = _read(values_of(one), layout, *room, has_all=has_all)
-        except TensornpError as error:
-            if base is None:
-                raise
-            raise type(error)(f"picture {i} of the {base.__name__}: {error}") from None
-        layouts.append(laid_out)
-        parts.append(values)
-    shown = brightened(parts, asked or Asked())
-    tiles: list[Tile] = []
-    for i, (laid_out, part) in enumerate(zip(layouts, shown, strict=True)):
-        labels = [", ".join(map(str, index if base is None else (i, *index))) for index in laid_out.indices]
-        tiles += map(Tile, labels, part.pixels, part.is_marked)
-    columns = zip(*((*laid_out.words, part.words) for laid_out, part in zip(layouts, shown, strict=True)), strict=True)
-    words, grid = [], layouts[0].grid
-    for column in columns:
-        different = list(dict.fromkeys(filter(None, column)))
-        words += ["; ".join(different)] if different else []
-    words += total_words(shown)
-    is_whole = all(one.is_whole for one in layouts)
-    if base is not None:
-        total = base.__len__(obj)
-        is_whole = is_whole and len(every) == total
-        first = f"the first {len(every)} of " if len(every) < total else ""
-        words.insert(0, f"a {base.__name__} of {first}{counted(total, 'picture')}")
-        heights, widths, _ = zip(*(one.pixels.shape for one in tiles), strict=True)
-        grid = grid_of(len(tiles), (max(heights), max(widths)))
-    return Picture(tuple(tiles), grid, tuple(words), is_whole)
-
-
-def _read(obj: Any, layout: str | None, max_tiles: int, max_pixels: int, *, has_all: bool) -> tuple[ImageLayout, Any]:
     if not (is_tensor_like(obj) or is_array(obj) or type(obj) is StoredValues):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
     if is_array(obj) and obj.dtype.kind not in "biuf" and obj.dtype.name not in dtypes.EXTENSIONS:

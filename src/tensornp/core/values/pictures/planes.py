@@ -13,22 +13,18 @@ import torch
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.form import Places
 from tensornp.core.values.compare.numbers import differing
-from tensornp.core.values.pictures.heatmap import Heatmap, Limits, heatmap_of, limits, tiled
-from tensornp.core.values.pictures.image_layout import Tiles, tiles_of
+from tensornp.core.values.pictures.heatmap import Heatmap, Limits, heatmap_of, limits
+from tensornp.core.values.pictures.image_layout import plane_at
 from tensornp.core.values.shown.preview import gathered
-from tensornp.core.values.shown.window import Window
+from tensornp.core.values.shown.window import Window, window_of
 from tensornp.core.values.shown.window_values import Subject, elements_in, subject_of
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stored import Box, StoredValues
 from tensornp.errors import BadRequestError, NoDataError
 
-MAX_TILED_NUMEL = 2**10
-"""Elements of a plane up to which several planes are shown."""
-MAX_TILES = 64
-_GRID_PIXELS = 192
-SIDE = 96
-"""Pixels of a side of the plane of a window at most."""
+_MAX_SIDE, SIDE = 192, 96
+"""Pixels of a side at most: of a plane on a page, and of the plane of a window."""
 MAX_NUMEL = 2**32
 """Elements of a plane that are read at most; only expanded tensors have more."""
 
@@ -37,13 +33,22 @@ MAX_NUMEL = 2**32
 class PlaneMap:
     heatmap: Heatmap
     limits: Limits
-    tiles: Tiles
+    title: str = ""
 
 
 @outside_modes
 def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
-    """Return the heat map of the plane at `index`, or of up to 64 small planes; None if there is none."""
-    return _planes_of(subject_of(obj), index)
+    """Return the heat map of the plane at `index`, or of the first one; None if there is none."""
+    subject = subject_of(obj)
+    shape = subject.shape
+    at, title = plane_at(shape, index, subject.shard)
+    if subject.num_parts or 0 in (*shape, len(shape)):
+        return None
+    numel = math.prod(shape[-2:])
+    if numel > MAX_NUMEL:
+        raise BadRequestError(f"a heat map would read {numel:,} elements; pass a slice")
+    window = window_of(shape, corner=(*at, *(0,) * min(len(shape), 2)))
+    return overview_of(subject, window, max_side=_MAX_SIDE, title=title)
 
 
 @outside_modes
@@ -51,7 +56,7 @@ def difference_map(a: Any, b: Any) -> PlaneMap | None:
     first, second = subject_of(a), subject_of(b)
     if first.shape != second.shape or first.num_parts:
         return None
-    return _planes_of(subject_of(difference_of(first, second)), None)
+    return plane_map(difference_of(first, second))
 
 
 def difference_of(first: Subject, second: Subject) -> StoredValues:
@@ -75,23 +80,6 @@ def difference_of(first: Subject, second: Subject) -> StoredValues:
     return StoredValues(first.shape, name, lambda box: torch.from_numpy(read(box)), where="difference")
 
 
-def _planes_of(subject: Subject, index: tuple[int, ...] | int | None) -> PlaneMap | None:
-    shape, ndim = subject.shape, len(subject.shape)
-    num_tiles = MAX_TILES if math.prod(shape[-2:]) <= MAX_TILED_NUMEL else 1
-    tiles = tiles_of(shape, index, num_tiles, subject.shard)
-    if subject.num_parts or 0 in (*shape, ndim, len(tiles.indices)):
-        return None
-    if math.prod(tiles.plane) > MAX_NUMEL:
-        raise BadRequestError(f"a heat map would read {math.prod(tiles.plane):,} elements; pass a slice")
-    side, maps = max(_GRID_PIXELS // max(tiles.grid), 1), list[Any]()
-    for at in tiles.indices:
-        corner = (*at, *(0,) * min(ndim, 2))
-        window = Window(shape, ndim - 2 if ndim > 1 else None, ndim - 1, corner, *tiles.plane)
-        maps.append(_heatmap_of(subject, window, side))
-    whole = maps[0] if len(maps) == 1 else replace(tiled(maps, tiles.grid), is_modulus=maps[0].is_modulus)
-    return PlaneMap(whole, limits(whole), tiles)
-
-
 def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: int) -> bool:
     is_stored = type(subject.tensor) is StoredValues
     is_free = is_stored or nbytes_unasked(subject.info) > 0
@@ -99,15 +87,15 @@ def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: in
 
 
 @outside_modes
-def overview_of(subject: Subject, window: Window, is_wanted: Callable[[], bool] = lambda: True) -> PlaneMap | None:
+def overview_of(
+    subject: Subject,
+    window: Window,
+    is_wanted: Callable[[], bool] = lambda: True,
+    *,
+    max_side: int = SIDE,
+    title: str = "",
+) -> PlaneMap | None:
     """Return the heat map of the plane of `window`, or None when it is no longer wanted."""
-    heatmap = _heatmap_of(subject, window, SIDE, is_wanted)
-    return PlaneMap(heatmap, limits(heatmap), Tiles(window.plane, ())) if heatmap is not None else None
-
-
-def _heatmap_of(
-    subject: Subject, window: Window, side: int, is_wanted: Callable[[], bool] = lambda: True
-) -> Heatmap | None:
     is_complex = subject.plan.dtype.kind == "c"
 
     def read(rows: range, columns: range) -> Any:
@@ -119,5 +107,7 @@ def _heatmap_of(
         found = elements_in(subject, part).reshape(len(rows), len(columns))
         return modulus_of(found) if is_complex else found
 
-    heatmap = heatmap_of(window.plane, read, side, side)
-    return replace(heatmap, is_modulus=is_complex) if heatmap is not None else None
+    heatmap = heatmap_of(window.plane, read, max_side, max_side)
+    if heatmap is None:
+        return None
+    return PlaneMap(replace(heatmap, is_modulus=is_complex), limits(heatmap), title)
