@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tensornp.fronts.command_line.main import main
+from tensornp.fronts.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,7 +17,7 @@ CLAIM = 1.6
 NUM_LAYERS = 24
 # Each ends with the seconds that its process has computed for, from its very beginning.
 NUMPY = "import numpy"
-LIST = "from tensornp.fronts.command_line.main import main; main()"
+LIST = "from tensornp.fronts.command_line import main; main()"
 SAFE_OPEN = """
 from safetensors import safe_open
 with safe_open(sys.argv[1], "numpy") as file:

@@ -66,7 +66,7 @@ def views() -> dict[str, str]:
         "passes": tnp.compare(run, followed(torch.nan)),
     }
     cards = {name: tnp.card(thing).html for name, thing in things.items()}
-    return cards | {"tensors": census_document(census_of(Survey(names, {}, 600), max_rows=40)).html()}
+    return cards | {"tensors": census_document(census_of(Survey(names, 600), max_rows=40)).html()}
 
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Views</title><style>{css}</style></head>

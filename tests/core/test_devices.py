@@ -175,5 +175,5 @@ def test_memory_on_a_gpu_is_compared_fingerprinted_and_counted_there():
         assert fingerprint(t, 2**30) == before
     t[123_456] += 1
     assert fingerprint(t, 2**30) != before
-    totals = census_of(Survey(names, {}, 1.0), max_rows=10).totals
+    totals = census_of(Survey(names, 1.0), max_rows=10).totals
     assert totals == {"cpu": 4_000_000, "cuda:0": 4_000_000}

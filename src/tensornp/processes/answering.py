@@ -17,7 +17,6 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.locate import locate
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
@@ -95,7 +94,7 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
 def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:
     """Return a row for each weight, or for one with figures.
 
-    A row has the name, the facts, the box of the part here, a digest if `max_nbytes` is given, figures, and places.
+    A row has the name, the facts, the box of the part here, a digest if `max_nbytes` is given, and figures.
     """
     held = _held(expression)
     if name and name not in held:
@@ -115,23 +114,19 @@ def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, 
             entry.location.partition(":")[0], layout, min(entry.tied_to, default=""),
         )  # fmt: skip
         digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
-        rows.append((key, tuple(facts), box, digest, *(_figures_of(entry, shard) if name else ((), ()))))
+        rows.append((key, tuple(facts), box, digest, _figures_of(entry, shard) if name else ()))
     return tuple(rows)
 
 
 def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]:
-    """Return the statistics of the part here, and the places of NaN and infinities; none for no part."""
+    """Return the statistics of the part here; none for no part."""
     if shard is not None and (shard.coordinate is None or 0 in shard.shape):
-        return (), ()
+        return ()
     if entry._packed is not None or (shard is not None and shard.pending):
         # Codes and summands have no figures, and this error says why.
         entry.stats()
-    values = entry._values_here()
-    found = stats(values, histogram=None)
-    figures = tuple(getattr(found, figure) for figure in FIGURES)
-    wanted = [what for what, num in (("nan", found.nan), ("inf", found.num_infinite)) if num]
-    places = [(what, locate(values, what)) for what in wanted]
-    return figures, tuple((what, at.count, at.indices) for what, at in places)
+    found = stats(entry._values_here(), histogram=None)
+    return tuple(getattr(found, figure) for figure in FIGURES)
 
 
 @outside_modes

@@ -6,14 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, number_ranges
-from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, sum_of
+from tensornp.core.values.stats.record import ALL, FIGURES, PARTIAL, TensorStats, alarm_text, sum_of
 from tensornp.errors import NoSuchWeightError
-from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, MAX_TOLD, closest, cut, shown_name
+from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, closest, cut, shown_name
 from tensornp.processes.answering import Facts
 
 _MAX_NAMED = 3
@@ -31,7 +30,6 @@ class Row(NamedTuple):
     box: Any
     digest: bytes | None
     stats: TensorStats | None
-    places: tuple[Any, ...]
 
 
 @dataclass
@@ -52,9 +50,9 @@ class Answers:
     def rows(self) -> Iterator[tuple[Any, str, Row]]:
         """Yield each rank with each of its weights."""
         for rank, rows in self.found.items():
-            for name, facts, box, digest, figures, places in rows:
+            for name, facts, box, digest, figures in rows:
                 stats = TensorStats(**dict(zip(FIGURES, figures, strict=True))) if figures else None
-                yield rank, name, Row(Facts(*facts), box, digest, stats, places)
+                yield rank, name, Row(Facts(*facts), box, digest, stats)
 
 
 Ask = Callable[..., Answers]
@@ -96,9 +94,12 @@ class OnRanks:
 class _ByName(Mapping[str, _Found]):
     """A mapping by the names of weights, and the ids of answering and silent processes."""
 
+    told: str
+    """A summary in a sentence."""
+
     def __init__(self, answers: Answers, expression: str, found: dict[str, _Found]) -> None:
         self.expression, self.answered, self.silent = expression, answers.answered, answers.silent
-        self._count_text, self._found = answers.count_text, found
+        self._found = found
 
     def __getitem__(self, name: str) -> _Found:
         if name in self._found:
@@ -110,6 +111,9 @@ class _ByName(Mapping[str, _Found]):
 
     def __len__(self) -> int:
         return len(self._found)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {cut(self.expression, MAX_SHOWN)}, {self.told}>"
 
     _mime_, _repr_html_ = mime_of, html_of
 
@@ -134,6 +138,11 @@ class RankWeights(_ByName[OnRanks]):
             facts.setdefault(name, {})[rank] = row.facts
         every = tuple(answers.found)
         super().__init__(answers, expression, {name: OnRanks(name, its, every) for name, its in facts.items()})
+        self.told, num = answers.count_text, len(self.differences())
+        if num:
+            self.told += f": {counted(len(self), 'tensor')}, {num:,} not the same on all"
+        elif self.answered:
+            self.told += f": the same {counted(len(self), 'tensor')}"
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -147,28 +156,6 @@ class RankWeights(_ByName[OnRanks]):
         """Return the weights that are not the same on all ranks, each with how they differ."""
         return {name: one.note for name, one in self.items() if one.note}
 
-    @property
-    def told(self) -> str:
-        """A summary of the ranks: "32 ranks: the same 1,200 tensors"."""
-        if not self.answered:
-            return self._count_text
-        if num := len(self.differences()):
-            return f"{self._count_text}: {counted(len(self), 'tensor')}, {num:,} not the same on all"
-        return f"{self._count_text}: the same {counted(len(self), 'tensor')}"
-
-    def __repr__(self) -> str:
-        notes = (cut(f"{name}: {note}", MAX_TOLD) for name, note in islice(self.differences().items(), _MAX_NAMED))
-        return f"<RankWeights of {cut(self.expression, MAX_SHOWN)}, {'; '.join([self.told, *notes])}>"
-
-
-class Place(NamedTuple):
-    """NaN ("nan") or infinities ("inf") of a rank, with indices in the whole tensor."""
-
-    rank: Any
-    what: str
-    num: int
-    indices: tuple[tuple[int, ...], ...]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RankStats(TensorStats):
@@ -179,8 +166,8 @@ class RankStats(TensorStats):
     name : str
     facts : Facts or None
         The facts on most ranks; None if no rank answered.
-    places : tuple of Place
-        Where NaN and infinities are on each rank.
+    nonfinite : dict
+        NaN and infinities of each rank that has some: ``{2: "1 NaN"}``.
     differing : tuple
         The ranks whose bits, shape or dtype differ from those of most ranks; they are left out.
     answered, silent
@@ -189,7 +176,7 @@ class RankStats(TensorStats):
 
     name: str = field(default="", compare=False)
     facts: Facts | None = field(default=None, compare=False)
-    places: tuple[Place, ...] = field(default=(), compare=False)
+    nonfinite: dict[Any, str] = field(default_factory=dict, compare=False)
     differing: tuple[Any, ...] = field(default=(), compare=False)
     answered: tuple[Any, ...] = field(default=(), compare=False)
     silent: dict[Any, str] = field(default_factory=dict, compare=False)
@@ -216,10 +203,10 @@ def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
     base = replace(sum_of(stats for _, stats in owned), scope=scope)
-    places = tuple(Place(rank, *place) for rank, part in same.items() for place in part.places)
+    nonfinite = {rank: text for rank, part in same.items() if (text := alarm_text(part.stats))}
     own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(
-        **own, name=name, facts=facts, places=places, differing=tuple(differing), answered=answers.answered,
+        **own, name=name, facts=facts, nonfinite=nonfinite, differing=tuple(differing), answered=answers.answered,
         silent=answers.silent,
     )  # fmt: skip
 
@@ -268,14 +255,6 @@ class Drift(_ByName[str]):
             differing.setdefault(name, []).extend(rank for ranks in others for rank in ranks)
         texts = {name: f"differs on {ranks_text(some)}" for name, some in differing.items() if some}
         super().__init__(answers, expression, texts)
-
-    @property
-    def told(self) -> str:
-        """How many weights differ, on how many ranks."""
-        if not self.num_compared:
-            return f"{self._count_text}: no tensor that several hold"
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
-        return f"{self._count_text}: of {counted(self.num_compared, 'tensor')} that several hold, {num}"
-
-    def __repr__(self) -> str:
-        return f"<Drift of {self.expression}, {self.told}>"
+        whole = f"of {counted(self.num_compared, 'tensor')} that several hold, {num}"
+        self.told = f"{answers.count_text}: {whole if self.num_compared else 'no tensor that several hold'}"

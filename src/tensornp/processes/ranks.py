@@ -22,17 +22,15 @@ _NODES = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.Un
 
 
 class OfIpyparallel:
-    """The engines of a client of ipyparallel, or those of a view."""
+    """The engines of a client of ipyparallel."""
 
     def __init__(self, client: Any) -> None:
-        self._client, self._targets = getattr(client, "client", client), getattr(client, "targets", None)
+        self._client = client
 
     @property
     def ids(self) -> list[int]:
-        """The engines that are registered, or are those of the view."""
-        if isinstance(self._targets, int):
-            return [self._targets]
-        return list(self._targets if isinstance(self._targets, list | tuple) else self._client.ids)
+        """The engines that are registered now."""
+        return list(self._client.ids)
 
     def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
         """Have one engine call a function: a view of its own has no other to wait for."""
@@ -134,7 +132,7 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
 
     Parameters
     ----------
-    client : ipyparallel.Client or a view of it, or an object with `ids` and `submit`
+    client : ipyparallel.Client, or an object with `ids` and `submit`
         ``submit(id, function, *args)`` has one of the processes `ids` call a function that it imports by its name, and
         returns a `concurrent.futures.Future` at once.
     timeout : float
@@ -157,11 +155,11 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
         raise BadRequestError(f"timeout must be a number of seconds, got {quoted(timeout)}")
-    if any(base.__module__.partition(".")[0] == "ipyparallel" for base in type(client).__mro__):
+    if hasattr(client, "ids") and any(base.__module__.startswith("ipyparallel.") for base in type(client).__mro__):
         return Ranks(OfIpyparallel(client), timeout)
     if isinstance(client, type) or not hasattr(client, "ids") or not callable(getattr(client, "submit", None)):
         raise BadRequestError(
-            "client must be a client or a view of ipyparallel, or an object with ids and "
+            "client must be a client of ipyparallel, or an object with ids and "
             f"submit(id, function, *args), got {an_instance(client)}"
         )
     return Ranks(client, timeout)

@@ -11,7 +11,7 @@ from tensornp.models.entries.entry import WeightEntry, shape_text
 from tensornp.models.entries.source import NoSource
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
 from tensornp.models.outline.fold import folded
-from tensornp.processes.merged import Drift, OnRanks, Place, RankStats, RankWeights, ranks_text
+from tensornp.processes.merged import Drift, OnRanks, RankStats, RankWeights, ranks_text
 from tensornp.render.layout.document import Document, Part, alarm_line, headline, small_print
 from tensornp.render.layout.table import Table, TableRow, said_once
 from tensornp.render.layout.words import first_lines
@@ -20,7 +20,7 @@ from tensornp.render.pictures.stats_line import stats_line_text
 
 _CURE = "ask for a part of them, such as .weights('model.layers[0]')"
 _MAX_LINES, _MAX_LINE = 10, 400
-_MAX_ROWS, _MAX_PLACES = 100, 16
+_MAX_ROWS = 100
 
 
 def rank_weights_document(weights: RankWeights) -> Document:
@@ -54,9 +54,6 @@ def _silent(reasons: Mapping[Any, str]) -> Part:
     )
 
 
-_WORDS = {"nan": "NaN", "inf": "infinite"}
-
-
 def rank_stats_document(stats: RankStats) -> Document:
     """Return the facts and figures of a weight, with places and ranks."""
     facts = stats.facts
@@ -65,25 +62,17 @@ def rank_stats_document(stats: RankStats) -> Document:
         said += [facts.kind, shape_text(facts.shape, facts.kind), facts.dtype, facts.device, facts.layout, stats.scope]
     else:
         said.append("no rank has told its values")
+    nonfinite = (f"{text} on {ranks_text([rank])}" for rank, text in stats.nonfinite.items())
     alarms = [f"the tensor on {ranks_text(stats.differing)} is not that of the others"] if stats.differing else []
     return Document(
         (
             headline(" · ".join(cut(one, MAX_TOLD) for one in said if one)),
             *(alarm_line(cut(one, MAX_TOLD)) for one in alarms),
-            *(alarm_line(_where(one, stats)) for one in stats.places[:_MAX_PLACES]),
-            small_print(f"and on {more:,} more ranks" if (more := len(stats.places) - _MAX_PLACES) > 0 else ""),
+            *map(alarm_line, first_lines(nonfinite, _MAX_LINES)),
             small_print(f"{counted(stats.count, 'element')} · {stats_line_text(stats)}" if facts is not None else ""),
             _silent(stats.silent),
         )
     )
-
-
-def _where(place: Place, stats: RankStats) -> str:
-    num = stats.nan if place.what == "nan" else stats.num_infinite
-    at = ", ".join(str(list(index)) for index in place.indices[:3])
-    more = f" and {place.num - 3:,} more" if place.num > 3 else ""
-    here = f"{place.num:,} " if num != place.num else ""
-    return f"{_WORDS[place.what]}: {here}on {ranks_text([place.rank])}, at {at}{more}"
 
 
 def drift_document(drift: Drift) -> Document:

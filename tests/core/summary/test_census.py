@@ -17,8 +17,8 @@ def history_of(tensor):
 
 
 def census_in(namespace, **arguments):
-    """Return the table of a namespace that has no traceback."""
-    return census_of(Survey(namespace, {}, 600), **{"max_rows": 40, **arguments})
+    """Return the table of a namespace."""
+    return census_of(Survey(namespace, 600), **{"max_rows": 40, **arguments})
 
 
 def test_the_table_does_not_say_that_a_lazy_copy_has_the_same_elements():

@@ -243,15 +243,6 @@ def test_a_name_of_the_users_is_never_touched(shell):
     del shell.namespace["_"]
 
 
-def test_what_the_last_traceback_holds_comes_free(shell):
-    """The locals of the functions that it has left."""
-    with capture_output():
-        shell.ip.run_cell("def f():\n    x = torch.zeros(1000)\n    1 / 0\nf()")
-    said = cell(shell, "%tensors --release")
-    assert "released the locals of the last traceback: 4,000 bytes on cpu came free" in said
-    assert "nothing to release" in cell(shell, "%tensors --release")
-
-
 def test_the_table_keeps_nothing_alive(shell):
     """Nor does a card, a conversion or a release."""
     t = torch.zeros(10)
@@ -296,7 +287,7 @@ def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
     entry = shell.ip.execution_count
     cell(shell, "torch.ones(10)")
     cell(shell, f"kept = [0] * 5000 + [Out[{entry}]]")
-    monkeypatch.setattr(release, "MAX_RELEASE_SECONDS", 0)
+    monkeypatch.setattr(release, "MAX_SECONDS", 0)
     said = cell(shell, "%tensors --release")
     assert said.startswith("nothing was released: search stopped at ")
     assert "%reset -f out drops all results" in said

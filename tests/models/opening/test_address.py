@@ -22,7 +22,7 @@ from served_files import Served, serving
 from written_dcp import ITEMS, in_rows, save, whole, written
 
 import tensornp as tnp
-from tensornp.fronts.command_line.main import run
+from tensornp.fronts.command_line import main
 from tensornp.models.files import remote_file
 from tensornp.render.models.weights import weights_document
 
@@ -279,8 +279,8 @@ def test_the_command_lists_scans_and_compares(served, capsys, tmp_path):
     secret = address.replace("http://", "http://owner7:s3cret@") + "?t0ken"
     page = tmp_path / "page.html"
     for arguments in ([secret], ["scan", secret], ["diff", secret, str(served.folder / "x.safetensors")]):
-        assert run([*arguments, "--html", str(page)]) == 0
-        assert run([*arguments, "--json"]) == 0
+        assert main([*arguments, "--html", str(page)]) == 0
+        assert main([*arguments, "--json"]) == 0
         text = page.read_text(encoding="utf-8") + "".join(capsys.readouterr())
         assert address in text and not [word for word in ("owner7", "s3cret", "t0ken") if word in text]
 
@@ -289,7 +289,7 @@ def test_listing_an_address_brings_no_torch(served):
     """By the command."""
     address = small(served)
     code = (
-        "import sys; from tensornp.fronts.command_line.main import main; status = main(); "
+        "import sys; from tensornp.fronts.command_line import main; status = main(); "
         "sys.exit(status or 'torch' in sys.modules)"
     )
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

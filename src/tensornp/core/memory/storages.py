@@ -14,8 +14,8 @@ from tensornp.core.memory.footprint import spans_of
 from tensornp.core.namespace.search import Search, Visit, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, first_step
 
-Holding = Literal["name", "history", "traceback"]
-"""The holder of an object: a name of the user, IPython's history, or the frames of the last traceback."""
+Holding = Literal["name", "history"]
+"""The holder of an object: a name of the user, or IPython's history."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,23 +37,20 @@ class Group:
 class Survey:
     """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it."""
 
-    def __init__(self, namespace: Mapping[str, Any], tracebacks: Mapping[str, Any], max_seconds: float) -> None:
+    def __init__(self, namespace: Mapping[str, Any], max_seconds: float) -> None:
         self._names = namespace
         self._keys: dict[int, Path] = {}
         self._history = history_name(namespace)
         found: list[Found] = []
         with modes.outside_modes():
-            named = Search(namespace, max_seconds, self._collect(found, "name"))
-            # A magic that has called what failed has the whole namespace among its locals.
-            behind = Search(tracebacks, max_seconds, self._collect(found, "traceback"), besides=[namespace])
-        self.has_all_names = named.is_complete and not named.left_out
-        is_complete = named.is_complete and behind.is_complete
-        stopped = "" if is_complete else stopped_text(named.num_names + behind.num_names)
-        left_out = NOT_LOOKED_AT if named.left_out or behind.left_out else ""
+            search = Search(namespace, max_seconds, self._collect(found))
+        self.has_all_names = search.is_complete and not search.left_out
+        stopped = "" if search.is_complete else stopped_text(search.num_names)
+        left_out = NOT_LOOKED_AT if search.left_out else ""
         self.stopped = "; ".join(filter(None, (stopped, left_out)))
         self.groups = grouped(found)
 
-    def _collect(self, found: list[Found], holding: Holding) -> Visit:
+    def _collect(self, found: list[Found]) -> Visit:
         def visit(obj: Any, kind: Kind, path: Path) -> None:
             if kind == "parameter":
                 self._keys.setdefault(id(obj), path)
@@ -62,8 +59,8 @@ class Survey:
             except Exception:
                 # Its row says the little that is known.
                 spans = ()
-            is_history = holding == "name" and first_step(path)[1] == self._history
-            found.append(Found(obj, kind, path, "history" if is_history else holding, spans))
+            holding: Holding = "history" if first_step(path)[1] == self._history else "name"
+            found.append(Found(obj, kind, path, holding, spans))
 
         return visit
 
@@ -72,8 +69,8 @@ class Survey:
 
     def owner(self, found: Found) -> tuple[str, str]:
         """Return the variable that reaches an object, and its class; IPython's have a word."""
-        if found.holding != "name":
-            return ("Out[…]", "results") if found.holding == "history" else ("last error", "locals")
+        if found.holding == "history":
+            return "Out[…]", "results"
         name = first_step(found.path)[1]
         return expression_of(first_step(found.path)), type(self._names.get(name)).__name__
 

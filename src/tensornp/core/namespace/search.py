@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -45,8 +45,6 @@ class Search:
         namespace: Mapping[str, Any],
         max_seconds: float,
         visit: Visit,
-        *,
-        besides: Iterable[object] = (),
     ) -> None:
         self.num_names = 0
         self.tracked: list[torch.Tensor] = []
@@ -54,17 +52,17 @@ class Search:
         self._visit = visit
         self._seen: set[int] = set()
         self._skipped = False
-        self.is_complete = self._run(namespace, max_seconds, besides) and not self._skipped
+        self.is_complete = self._run(namespace, max_seconds) and not self._skipped
 
     @property
     def left_out(self) -> bool:
         return self._unguarded.left_out
 
-    def _run(self, namespace: Mapping[str, Any], max_seconds: float, besides: Iterable[object]) -> bool:
+    def _run(self, namespace: Mapping[str, Any], max_seconds: float) -> bool:
         deadline = time.thread_time() + max_seconds
         visitors: dict[type, Visitor | None] = {}
         history = history_name(namespace)
-        holders: set[int] = {id(namespace), *map(id, besides)}
+        holders: set[int] = {id(namespace)}
         # Holders take turns, so that a huge one does not hide the others.
         turns: deque[_Turn] = deque()
         path, children, limit = None, self._children_of(namespace, lambda names: _roots(names, history)), sys.maxsize

@@ -30,11 +30,8 @@ from tensornp.core.values.stats.record import alarm_text
 MAX_READ_NBYTES = 2**26
 MIN_ROWS_OF_GROUP = 8
 """Rows of a group that are shown even if other groups must be left out for them."""
-OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]", "last error")
-RELEASED = ("Out[…]", "last error")
-"""Owners whose memory `%tensors --release` frees."""
+OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]")
 _NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "array": "array"}
-_HOLDING_ORDER = {"name": 0, "history": 1, "traceback": 2}
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
 
@@ -119,9 +116,7 @@ def census_of(
     sizes = [len(_ordered(group)) for group in groups]
     shown: list[CensusGroup] = []
     for group, limit in zip(groups, _limits(sizes, max_rows), strict=False):
-        # Results of cells and the last traceback hold it too.
-        others = [found for found in group.found if found.holding != "name"]
-        holders = [history_entry(one.path) if one.holding == "history" else "the last traceback" for one in others]
+        holders = [history_entry(found.path) for found in group.found if found.holding == "history"]
         rows = _rows(survey, group, limit, facts_of)
         shown.append(CensusGroup(rows, group.nbytes, tuple(dict.fromkeys(holders))))
     owners = dict.fromkeys(OWNERS, 0)
@@ -247,7 +242,7 @@ def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
 def _owner_of(group: Group) -> str:
     named = [found for found in group.found if found.holding == "name"]
     if not named:
-        return "Out[…]" if any(found.holding == "history" for found in group.found) else "last error"
+        return "Out[…]"
     if any(found.kind in ("parameter", "buffer") for found in named):
         return "parameters and buffers"
     if all(found.kind == "grad" for found in named):
@@ -270,7 +265,7 @@ def _ordered(group: Group) -> list[Found]:
             nbytes = Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
         # An expanded tensor has more bytes than its storage.
         nbytes = min(nbytes, group.nbytes)
-        return _HOLDING_ORDER[found.holding], found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
+        return found.holding == "history", found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
 
     return sorted(listed, key=key) if len(listed) > 1 else listed
 

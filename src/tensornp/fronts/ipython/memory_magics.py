@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_SEARCHED_ROWS = 2000
 """Rows of a table that a page can filter and sort, of which it prints fewer."""
+MAX_SECONDS = 2.0
+"""For the search of all names."""
 OPTIONS = {"tensors": "release", "tensorwatch": "off"}
 
 
@@ -60,8 +62,7 @@ class MemoryMagics(Magics):
 
         Options::
 
-            --release       drop results that only Out[n], _ and the last traceback hold; your own names are never
-                            touched
+            --release       drop results that only Out[n] and _ hold; your own names are never touched
 
         The heading counts each storage once. "kept alive by" names what else keeps a tensor alive.
         """
@@ -78,16 +79,25 @@ class MemoryMagics(Magics):
             self._show_table(tuple(names))
 
     def _show_table(self, patterns: tuple[str, ...]) -> None:
+        from tensornp.core.lowlevel.modes import outside_modes
+        from tensornp.core.memory.storages import Survey
+        from tensornp.core.summary.census import census_of
         from tensornp.render.collections.census import census_document
         from tensornp.render.layout.document import displayed
-        from tensornp.session.release import census
 
         shown = self._display.options.max_rows
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
         limits = {} if self._display.options.stats_nbytes else {"max_read_nbytes": 0}
-        session = ShellSession(self.shell)
-        found = census(session, self._ledger, max_rows=max_rows, patterns=patterns, **limits)
+        with outside_modes():
+            found = census_of(
+                # It holds every tensor, and is not kept.
+                Survey(self.shell.user_ns, MAX_SECONDS),
+                max_rows=max_rows,
+                patterns=patterns,
+                change_of=self._ledger.change_of,
+                **limits,
+            )
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import builtins
-import inspect
 import keyword
 import re
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from traceback import walk_tb
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import quoted
@@ -43,17 +38,6 @@ class ShellSession:
         """The source of the cell that runs now; of one that is not stored, that of the last one."""
         return str((self._shell.history_manager.input_hist_parsed or [""])[-1])
 
-    def traceback_names(self) -> dict[str, Any]:
-        """Return the locals of the last traceback by a name that says where."""
-        names: dict[str, Any] = {}
-        calls: Counter[str] = Counter()
-        for frame in _frames_of_last_error():
-            function = frame.f_code.co_name
-            calls[function] += 1
-            call = f"{function}()" if calls[function] == 1 else f"call {calls[function]} of {function}()"
-            names.update({f"{name} in {call} of the last traceback": value for name, value in frame.f_locals.items()})
-        return names
-
     def drop(self, number: int) -> None:
         """Drop the result of one cell, with the names that IPython has bound for it."""
         namespace, hook = self._shell.user_ns, self._shell.displayhook
@@ -66,26 +50,6 @@ class ShellSession:
         # A second table of the names that are IPython's own.
         hidden = self._shell.user_ns_hidden
         hidden.update({name: "" for name, one in hidden.items() if one is value})
-
-    def clear_last_traceback(self) -> None:
-        """Let go of the locals of the last traceback; the traceback itself stays."""
-        for frame in _frames_of_last_error():
-            # A generator or a function that waits is still running.
-            with suppress(RuntimeError):
-                frame.clear()
-                # Python 3.12 or older keeps a second dictionary of the locals, which this updates.
-                _ = frame.f_locals
-
-
-def _frames_of_last_error() -> list[FrameType]:
-    """Return each function frame of the last error and its causes once, without cells."""
-    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-    errors: list[BaseException] = []
-    while isinstance(error, BaseException) and error not in errors:
-        errors.append(error)
-        error = error.__cause__ or error.__context__
-    frames = (frame for one in errors for frame, _ in walk_tb(one.__traceback__))
-    return list({id(frame): frame for frame in frames if frame.f_code.co_flags & inspect.CO_OPTIMIZED}.values())
 
 
 def bind(shell: Any, name: str, make: Callable[[], Any], overwrite: bool) -> None:

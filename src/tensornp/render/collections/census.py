@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.core.summary.census import RELEASED, Census, CensusGroup, CensusRow
+from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, fold, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
@@ -66,7 +66,7 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
     owners = [f"{owner} {format_nbytes(nbytes)}" for owner, nbytes in census.owners.items()]
     whose = [", ".join(owners)] if len(owners) > 1 else []
-    free = sum(nbytes for owner, nbytes in census.owners.items() if owner in RELEASED)
+    free = census.owners.get("Out[…]", 0)
     whose += [f"%tensors --release frees {format_nbytes(free)}"] if free else []
     stopped = [f"{census.num_unread:,} not searched for NaN: enough was read"] if census.num_unread else []
     stopped += [census.stopped] if census.stopped else []

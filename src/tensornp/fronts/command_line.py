@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -28,6 +30,12 @@ COMMANDS = ("scan", "diff")
 """The words that may stand before a path: read all values, and compare the weights of two."""
 SORTED_BY = ("name", "kind", "shape", "elements", "dtype", "where", "bytes", "notes")
 """Columns by which weights are sorted that are known without reading a value."""
+_OF_ENTRY = "name kind shape dtype nbytes location tied_to note problem wanted_imports".split()
+_OF_STATS = "count nan posinf neginf zeros min max mean std norm scope".split()
+_OF_COMPARED = (
+    "equal same_bits verdict max_abs relative cosine_distance changed_fraction _only_finite_first _only_finite_second"
+).split()
+_OF_BOTH = ("equal same_bits missing unexpected _renamed reshaped retyped _beside _exempt failed _not_listed").split()
 _USAGE = """tensornp [OPTION ...] PATH
        tensornp scan [OPTION ...] PATH
        tensornp diff [OPTION ...] A B"""
@@ -51,20 +59,15 @@ class _Answer(NamedTuple):
     trouble: str = ""
 
 
-def main() -> int:
-    """Run the command with the arguments of the process; return the exit status."""
-    return run(sys.argv[1:])
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Run the command with these arguments, and return its status."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command with these arguments, or those of the process; return the exit status."""
     for stream in (sys.stdout, sys.stderr):
         # A replacement for a stream may have no encoding.
         with suppress(AttributeError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         made = parser()
-        asked = parsed(made, arguments)
+        asked = parsed(made, sys.argv[1:] if arguments is None else arguments)
         if asked.help or asked.version:
             print(made.format_help().rstrip() if asked.help else f"tensornp {tensornp.__version__}", flush=True)
             return EQUAL
@@ -104,10 +107,6 @@ def parser() -> Parser:
     made.add_argument("--sort", metavar="COLUMN", choices=SORTED_BY, help=f"one of {', '.join(SORTED_BY)}")
     made.add_argument("--json", action="store_true", help="print JSON, in which every weight is by itself")
     made.add_argument("--html", metavar="FILE", help="write a page that stands alone to FILE, and print nothing")
-    made.add_argument(
-        "--color", metavar="WHEN", choices=("auto", "always", "never"), default="auto",
-        help="auto, always or never; auto heeds NO_COLOR",
-    )  # fmt: skip
     made.add_argument("--version", action="store_true", help="print the version")
     made.add_argument("-h", "--help", action="store_true", help="print this help")
     return made
@@ -146,12 +145,10 @@ def _answered(asked: argparse.Namespace) -> int:
         page = page_of(answer.document().html())
         Path(asked.html).write_text(page, encoding="utf-8", errors="backslashreplace")
     if asked.json:
-        from tensornp.fronts.command_line.records import json_of
-
-        print(json_of(answer.record()), flush=True)
+        print(json.dumps(_plain(answer.record()), indent=1, allow_nan=False), flush=True)
     elif not asked.html:
         document = answer.document()
-        print(_coloured(document.parts) if _is_coloured(asked.color) else document.text(), flush=True)
+        print(_coloured(document.parts) if _is_coloured() else document.text(), flush=True)
     return answer.status
 
 
@@ -160,10 +157,8 @@ def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def _is_coloured(when: str) -> bool:
-    """Return whether colours are wanted: "always", "never", or "auto" (see no-color.org)."""
-    is_wanted = _is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    return is_wanted if when == "auto" else when == "always"
+def _is_coloured() -> bool:
+    return _is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
 
 
 def _coloured(parts: Sequence[Part | Table]) -> str:
@@ -186,18 +181,22 @@ def _coloured(parts: Sequence[Part | Table]) -> str:
 
 
 def _listed(asked: argparse.Namespace) -> _Answer:
-    from tensornp.fronts.command_line.records import listed_record
     from tensornp.models.outline.columns import column_called
     from tensornp.render.models.weights import weights_document
 
     (explorer,) = _opened(asked)
     order = column_called(asked.sort) if asked.sort else None
-    document = partial(weights_document, explorer, max_rows=None, order=order)
-    return _Answer(document, partial(listed_record, explorer, order))
+
+    def record() -> dict[str, Any]:
+        entries = order.sorted(explorer.values(), lambda one: one) if order else explorer.values()
+        weights = [_some(one, _OF_ENTRY) for one in entries]
+        head = {"source": explorer.source, "totals": explorer.totals._asdict(), "problems": explorer.problems}
+        return {**head, "weights": weights}
+
+    return _Answer(partial(weights_document, explorer, max_rows=None, order=order), record)
 
 
 def _scanned(asked: argparse.Namespace) -> _Answer:
-    from tensornp.fronts.command_line.records import scanned_record
     from tensornp.render.models.scan import scan_document
 
     (explorer,) = _opened(asked)
@@ -207,12 +206,20 @@ def _scanned(asked: argparse.Namespace) -> _Answer:
     lost = [one for one in explorer.values() if one.problem and not one._is_pending and not one._is_nothing]
     status = INTERRUPTED if found.num_left else TROUBLE if unread or lost else EQUAL
     trouble = f"{counted(len(unread) + len(lost), 'weight')} could not be read" if status == TROUBLE else ""
-    document = partial(scan_document, found, ("--json", "--json"))
-    return _Answer(document, partial(scanned_record, explorer, found), status, trouble)
+
+    def record() -> dict[str, Any]:
+        # The worst first.
+        weights = [
+            {"name": name, "findings": [one.text for one in found.findings(name)], **_some(stats, _OF_STATS)}
+            for name, stats in found.items()
+        ]
+        head = {"source": explorer.source, "complete": found.complete, "problems": explorer.problems}
+        return {**head, "failed": found.failed, "weights": weights}
+
+    return _Answer(partial(scan_document, found, ("--json", "--json")), record, status, trouble)
 
 
 def _compared(asked: argparse.Namespace) -> _Answer:
-    from tensornp.fronts.command_line.records import compared_record
     from tensornp.models.comparing.compare import compare
     from tensornp.models.files.address import shown_path
     from tensornp.render.models.comparison import weights_comparison_document
@@ -224,8 +231,14 @@ def _compared(asked: argparse.Namespace) -> _Answer:
     if not (found.equal or differs):
         status, trouble = TROUBLE, "what could be compared is equal, and not all could be"
     called = f"tnp.compare({', '.join(repr(shown_path(path)) for path in asked.paths)})"
-    document = partial(weights_comparison_document, found, called)
-    return _Answer(document, partial(compared_record, found), status, trouble)
+
+    def record() -> dict[str, Any]:
+        # The largest change first.
+        weights = [{"name": name, **_some(one, _OF_COMPARED)} for name, one in found.items()]
+        sources = dict(zip(("first", "second"), found._sources, strict=True))
+        return {**sources, "verdict": found._told(), **_some(found, _OF_BOTH), "weights": weights}
+
+    return _Answer(partial(weights_comparison_document, found, called), record, status, trouble)
 
 
 def _opened(asked: argparse.Namespace) -> list[Any]:
@@ -257,3 +270,18 @@ def _trouble(text: str) -> int:
     with suppress(AttributeError, OSError):
         print(f"tensornp: {legible(text)}", file=sys.stderr, flush=True)
     return TROUBLE
+
+
+def _some(obj: Any, names: Sequence[str]) -> dict[str, Any]:
+    return {name.lstrip("_"): getattr(obj, name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; other objects and non-finite numbers are texts."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
