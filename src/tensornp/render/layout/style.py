@@ -17,7 +17,7 @@ _BADGE = (
 )
 BADGES = {tone: _BADGE.format(style) for tone, style in _TONES.items()}
 """The style of a badge of each tone."""
-CARD = "padding:1px 0;line-height:1.55"
+CARD = "padding:1px 0;line-height:1.5"
 ALARMS = "display:grid;grid-template-columns:auto 1fr;align-items:baseline;gap:0 4px"
 HEAD = "display:flex;flex-wrap:wrap;align-items:baseline;gap:0 12px"
 WIDE = f"overflow:auto;{CARD}"
@@ -67,4 +67,4 @@ PRINTED = (
 def array_style(max_height: int = 0) -> str:
     """Return the style of an array with that many visible lines; 0 shows all."""
     bound = f";max-height:{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else ""
-    return f"margin:2px 0 0;{_ARRAY}{bound}"
+    return f"margin:1px 0 0;{_ARRAY}{bound}"
