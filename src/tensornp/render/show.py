@@ -53,7 +53,7 @@ def shown_of(
         if renderer_of(obj) is not None:
             path = _SUMMARIES.get(name)
             return obj if path is None else _named(path)(obj, options)
-        if not (is_module(obj) or holds_states(obj) or is_long(obj)):
+        if is_tensor_like(obj) or not (is_module(obj) or holds_states(obj) or is_long(obj)):
             return summary_of(obj, options, look)
         from tensornp.models.module_view import module_view
 

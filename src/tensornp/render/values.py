@@ -98,12 +98,7 @@ def _of_what(*said: str) -> str:
 
 
 def _place(place: Location | None) -> str:
-    if place is None or not place.count:
-        return ""
-    at = ", ".join(str(list(index)) for index in place.indices[:3])
-    more = f" and {place.count - 3:,} more" if place.count > 3 else ""
-    axes = "; ".join(filter(None, place.axes)) if place.count > 1 else ""
-    return f"{at}{more}{f' ({axes})' if axes else ''}"
+    return place._at if place is not None and place.count else ""
 
 
 def _axis_table(stats: TensorStats, heading: str, origin: int = 0) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import functools
-import mmap
 import types
 from collections import ChainMap, OrderedDict, UserDict, deque, namedtuple
 
@@ -104,23 +103,6 @@ def test_the_views_of_a_lazy_copy_are_its_aliases(view):
     assert (relations(view(lazy), t=t), relations(t, view=view(lazy))) == ({}, {})
     shares(lazy, view(lazy), {torch.detach: "same elements", torch.t: "reinterpreted"}.get(view, "overlapping"))
     assert not sees(lazy, t)
-
-
-def test_buffers_of_python_are_seen():
-    """A bytearray under torch.frombuffer, memoryviews of any format."""
-    buffer = bytearray(range(1, 17))
-    t = torch.frombuffer(buffer, dtype=torch.float32)
-    pages = mmap.mmap(-1, 16)
-    assert relations(torch.frombuffer(pages, dtype=torch.uint8), pages=pages) == {"pages": "same elements"}
-    names = {"buffer": buffer, "m": memoryview(buffer)}
-    assert relations(t, **names) == dict.fromkeys(names, "reinterpreted")
-    assert all(sees(t, other) for other in names.values())
-    for dtype in (np.float16, np.float32, np.complex64, np.uint8):
-        a = np.ones(6, dtype)
-        assert relations(torch.from_numpy(a), m=memoryview(a), o=memoryview(a)[::2]) == {
-            "m": "same elements",
-            "o": "overlapping",
-        }
 
 
 @st.composite

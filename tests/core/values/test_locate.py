@@ -42,9 +42,6 @@ def test_every_place_is_counted_and_the_first_are_told(t, what, block_numel):
         found = tnp.locate(t, what)
     assert (found.count, bool(found)) == (len(expected), bool(expected))
     assert list(found.indices) == expected[:MAX_INDICES]
-    for axis, text in enumerate(found.axes):
-        held = {index[axis] for index in expected}
-        assert bool(text) == (len(held) < t.shape[axis])
 
 
 @given(tensors(), st.sampled_from(["nan", "inf", "zero"]))
@@ -62,18 +59,15 @@ def test_the_next_place_leads_round_all_of_them(t, what):
 
 
 def test_in_words():
-    """How many, where, and which indices of each axis."""
+    """How many, and where the first are."""
     t = torch.zeros(100, 4, 50)
     t[3:6, 0, 7] = math.nan
-    assert str(tnp.locate(t)) == (
-        "3 NaN at [3, 0, 7], [4, 0, 7], [5, 0, 7] (axis 0: 3–5 of 100; axis 1: 0 of 4; axis 2: 7 of 50)"
-    )
+    assert str(tnp.locate(t)) == "3 NaN at [3, 0, 7], [4, 0, 7], [5, 0, 7]"
     assert str(tnp.locate(t, "inf")) == "no infinity"
     assert str(tnp.locate(torch.zeros(4), "zero")) == "4 zeros at [0], [1], [2] and 1 more"
-    assert str(tnp.locate(torch.eye(2)[0], "zero")) == "1 zero at [1] (axis 0: 1 of 2)"
-    assert str(tnp.locate(torch.tensor([[-128, 127]], dtype=torch.int8), "absmax")) == (
-        "1 largest in size 128 at [0, 0] (axis 1: 0 of 2)"
-    )
+    assert str(tnp.locate(torch.eye(2)[0], "zero")) == "1 zero at [1]"
+    low = torch.tensor([[-128, 127]], dtype=torch.int8)
+    assert str(tnp.locate(low, "absmax")) == "1 largest in size 128 at [0, 0]"
 
 
 @pytest.mark.parametrize(

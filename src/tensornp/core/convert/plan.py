@@ -187,8 +187,6 @@ def flag(name: str, value: object) -> bool | None:
 
 
 def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: np.dtype[Any] | None) -> Obstacle | None:
-    if info.kind.is_computed:
-        return receipt.kind_obstacle(info)
     if info.device.type != "cpu":
         return Obstacle("", f"on {info.device}")
     if info.kind is not STRIDED:

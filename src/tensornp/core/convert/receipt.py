@@ -43,7 +43,8 @@ def no_data_text(info: TensorInfo) -> str:
         return f"its parts cannot be separated: {info._wrapper}; make the tensor again"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info._inner_names)
-    instead = "what it returns"
+    # A tensor of a lazy device is functionalized inside.
+    instead = "t.cpu()" if info.device.type in ("lazy", "xla") else "what it returns"
     if inner:
         instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
     share = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"

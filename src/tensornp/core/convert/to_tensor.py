@@ -43,7 +43,7 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     ----------
     array : array, or a container of arrays
         A NumPy array or scalar, or any object with ``__dlpack__`` or ``__array__``: JAX, CuPy, PIL, pandas. ml_dtypes
-        arrays keep their dtype and bits. A masked array becomes a MaskedTensor.
+        arrays keep their dtype and bits.
     copy : bool, optional
         None shares memory if possible, True always copies, False never copies. Read-only arrays, such as those of JAX,
         are copied, because torch has no read-only tensors.
@@ -105,34 +105,19 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
-    """Return the tensor of an array or scalar; a masked array gives a MaskedTensor."""
-    if not isinstance(array, np.ma.MaskedArray):
-        return _tensor_of(np.asarray(array), copy, device)
-    from torch.masked import MaskedTensor
-
-    if copy is False:
-        raise CopyRequiredError("a masked array cannot share memory with a tensor; pass copy=None to allow a copy")
-    data = _tensor_of(np.asarray(array.data), True, device)
-    shown = _tensor_of(np.asarray(~np.ma.getmaskarray(array)), True, device)
-    # torch says once in each process that MaskedTensor is a prototype: nothing that the caller could change.
-    try:
-        masked: torch.Tensor = quietly(MaskedTensor, data, shown)
-        return masked
-    except TypeError as error:
-        raise UnsupportedArrayError(
-            f"torch has no MaskedTensor of {dtypes.name_of(data.dtype)}; "
-            "convert array.data and array.mask, or array.astype() of another dtype"
-        ) from error
-
-
-@modes.outside_modes
-def why_copied(array: np.ndarray[Any, Any] | np.generic) -> str:
-    """Return why `tensor_from_numpy` copies an array; empty if it shares memory."""
-    if issubclass(type(array), np.ma.MaskedArray):
-        return "a masked array"
+    if isinstance(array, np.ma.MaskedArray):
+        raise UnsupportedArrayError("a masked array hides elements; convert array.filled(), or array.data for all")
     given = np.asarray(array)
-    facts = dtypes.KNOWN.get(given.dtype.name) or dtypes.EXTENSIONS.get(given.dtype.name)
-    return _why_not_shared(given, facts, torch.device("cpu")) if facts is not None else "an array of this dtype"
+    facts = facts_of(given)
+    obstacle = why_copied(given, str(device))
+    if copy is False and obstacle:
+        raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
+    if copy or (obstacle and device.type == "cpu"):
+        given = np.array(given, dtype=given.dtype.newbyteorder("="), order="C", copy=True)
+    elif obstacle:
+        # torch takes no array as it is that it could not share, not even on its way to another device.
+        given = np.require(given, given.dtype.newbyteorder("="), ["C", "W"])
+    return tensor_over(given, facts.name).to(device)
 
 
 @modes.outside_modes
@@ -160,19 +145,6 @@ def facts_of(array: np.ndarray[Any, Any]) -> dtypes.DtypeFacts:
     return facts
 
 
-def _tensor_of(array: np.ndarray[Any, Any], copy: bool | None, device: torch.device) -> torch.Tensor:
-    facts = facts_of(array)
-    obstacle = _why_not_shared(array, facts, device)
-    if copy is False and obstacle:
-        raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    if copy or (obstacle and device.type == "cpu"):
-        array = np.array(array, dtype=array.dtype.newbyteorder("="), order="C", copy=True)
-    elif obstacle:
-        # torch takes no array as it is that it could not share, not even on its way to another device.
-        array = np.require(array, array.dtype.newbyteorder("="), ["C", "W"])
-    return tensor_over(array, facts.name).to(device)
-
-
 def tensor_over(elements: np.ndarray[Any, Any], name: str) -> torch.Tensor:
     """Return a tensor of dtype `name` over elements or their bits, to read it.
 
@@ -186,14 +158,16 @@ def tensor_over(elements: np.ndarray[Any, Any], name: str) -> torch.Tensor:
     return tensor if facts.numpy else tensor.view(getattr(torch, name))
 
 
-def _why_not_shared(array: np.ndarray[Any, Any], facts: dtypes.DtypeFacts, device: torch.device) -> str:
-    if device.type != "cpu":
+def why_copied(array: np.ndarray[Any, Any] | np.generic, device: str = "cpu") -> str:
+    """Return why `tensor_from_numpy` copies an array; empty if it shares memory."""
+    given = np.asarray(array)
+    if device != "cpu":
         return f"an array that is to be on {device}"
-    if not array.flags.writeable:
+    if not given.flags.writeable:
         return "a read-only array"
-    if not array.dtype.isnative:
-        return f"a {array.dtype.str} array of foreign byte order"
-    if any(stride < 0 or stride % array.itemsize for stride in array.strides):
+    if not given.dtype.isnative:
+        return f"a {given.dtype.str} array of foreign byte order"
+    if any(stride < 0 or stride % given.itemsize for stride in given.strides):
         return "an array with negative or uneven strides"
     return ""
 

@@ -19,7 +19,6 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Extent, Relation, Span, relation_of
 from tensornp.core.memory.footprint import (
-    array_over,
     extents_of,
     footprint_of,
     origin_of,
@@ -53,14 +52,11 @@ class Alias:
         other strides, another dtype or a lazy conjugate); "overlapping" (some bytes belong to both); "may overlap" (too
         hard to tell in bounded time); "same storage" (disjoint views of it); "stale" (seen sharing before, and one of
         them has other memory now).
-    type_name : str
-        The class of the object: "Tensor", "ndarray", "memoryview".
     """
 
     name: str
     kind: Kind
     relation: Relation
-    type_name: str = ""
 
 
 class Aliases(list[Alias]):
@@ -95,7 +91,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     """List the aliases of a tensor or an array, the closest first.
 
     Follows the names: attributes, modules with their parameters, buffers and gradients, optimizer states,
-    containers, IPython's ``Out``, NumPy arrays over any chain of bases, memoryviews. No property of any object is
+    containers, IPython's ``Out``, NumPy arrays over any chain of bases. No property of any object is
     called, no value is read, nothing changes. A name of `obj` itself is listed as "same object".
 
     Parameters
@@ -163,7 +159,7 @@ def find_aliases(
     obj: Any, namespace: Mapping[str, Any], max_seconds: float, seen: SeenAliases | None = None
 ) -> tuple[Aliases, Search]:
     """Return the aliases of a tensor or an array, and the search; `seen` has former aliases."""
-    hits: list[tuple[Relation, Path, Kind, type]] = []
+    hits: list[tuple[Relation, Path, Kind]] = []
     keys: dict[int, Path] = {}
     target = Target(obj)
 
@@ -180,11 +176,11 @@ def find_aliases(
             # An unreadable object has no known address.
             return
         if relation is not None:
-            hits.append((relation, path, kind, type(other)))
+            hits.append((relation, path, kind))
 
     searched = Search(namespace, max_seconds, visit)
     hits.sort(key=lambda hit: RELATIONS.index(hit[0]))
-    found = [Alias(expression_of(path, keys), kind, relation, cls.__name__) for relation, path, kind, cls in hits]
+    found = [Alias(expression_of(path, keys), kind, relation) for relation, path, kind in hits]
     left_out = NOT_LOOKED_AT if searched.left_out else ""
     return Aliases(found, searched.num_names, searched.is_complete, left_out), searched
 
@@ -209,7 +205,7 @@ class Target:
                 # Sparse layouts and wrappers consist of parts that lie anywhere.
                 low, high = _ends_of(spans_of(other))
         else:
-            low, high = origin_of(array_over(other)).bounds
+            low, high = origin_of(other).bounds
         if low >= self._high or high <= self._low:
             return None
         return self._relation_to(extents_of(other), other)

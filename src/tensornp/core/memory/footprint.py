@@ -18,20 +18,16 @@ from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NoDataError, NotReadError
 
 _MAX_BASES = 100
-_FORMATS = frozenset([*"bBhHiIlLqQefd?", "Zf", "Zd"])
-"""Formats of memoryviews that NumPy understands; others are read as bytes."""
 storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
 
 
 def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
     """Return the places of the elements, and the addresses of the storages or the buffer around them."""
     if not is_tensor(obj):
-        try:
-            array = array_over(obj)
-        except TypeError:
+        if not is_array(obj):
             # The memory of a registered class is not known.
             return (), []
-        extent, ((low, high), base) = extent_of_array(array), origin_of(array)
+        extent, ((low, high), base) = extent_of_array(obj), origin_of(obj)
         spans = spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
         return () if extent.is_empty else (extent,), spans
     extents, spans = [], []
@@ -78,14 +74,6 @@ def check_parts(tensor: torch.Tensor) -> None:
 class Origin(NamedTuple):
     bounds: tuple[int, int]
     tensor: torch.Tensor | None
-
-
-def array_over(obj: Any) -> np.ndarray[Any, Any]:
-    """Return `obj` if it is an array, else an array over a memoryview or another buffer."""
-    if is_array(obj):
-        return obj
-    view = obj if isinstance(obj, memoryview) else memoryview(obj)
-    return np.asarray(view) if view.format in _FORMATS else np.frombuffer(view, np.uint8)
 
 
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import array
 import itertools
-import mmap
 import types
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
@@ -20,7 +18,6 @@ from tensornp.core.tensor.paths import Kind, is_attribute_name, key_text
 
 _AT_ONCE = 16
 """Items that are checked together for plain values."""
-_BUFFERS = (memoryview, bytearray, array.array, mmap.mmap)
 _FOREIGN = frozenset(
     "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
     "matplotlib multiprocessing subprocess weakref inspect importlib".split()
@@ -43,7 +40,7 @@ def visitor_for(cls: type) -> Visitor | None:
         return None
     if issubclass(cls, torch.Tensor):
         return IS_TENSOR
-    if issubclass(cls, np.ndarray) or cls in _BUFFERS:
+    if issubclass(cls, np.ndarray):
         return IS_ARRAY
     visitor = next((one for base, one in _CONTAINERS.items() if issubclass(cls, base)), None)
     if issubclass(cls, torch.nn.Module):

@@ -18,7 +18,6 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
-from tensornp.core.memory.footprint import array_over
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
@@ -49,7 +48,6 @@ class CensusRow:
     holding: Holding
     change: Change | None = None
     alarm: str = ""
-    type_name: str = ""
     nbytes_elsewhere: int = 0
 
 
@@ -199,10 +197,10 @@ def _facts(found: Found, change_of: Any, budget: StatsBudget) -> dict[str, Any]:
     obj = found.obj
     try:
         if not is_tensor(obj):
-            array = np.ndarray.view(array_over(obj), np.ndarray)
+            array = np.ndarray.view(obj, np.ndarray)
             alarm = alarm_text(budget.nonfinite(obj, None)) if type(obj) is np.ndarray else ""
             cells = {"shape": array.shape, "dtype": str(array.dtype), "device": "cpu", "nbytes": array.nbytes}
-            return cells | {"alarm": alarm, "type_name": type(obj).__name__}
+            return cells | {"alarm": alarm}
         info = inspect(obj)
         return {
             "shape": info.shape,
@@ -262,7 +260,7 @@ def _ordered(group: Group) -> list[Found]:
     def key(found: Found) -> Any:
         obj, nbytes = found.obj, 0
         with suppress(Exception):
-            nbytes = Bare(obj).nbytes if is_tensor(obj) else array_over(obj).nbytes
+            nbytes = Bare(obj).nbytes if is_tensor(obj) else obj.nbytes
         # An expanded tensor has more bytes than its storage.
         nbytes = min(nbytes, group.nbytes)
         return found.holding == "history", found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)

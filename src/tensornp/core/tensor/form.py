@@ -109,7 +109,6 @@ class Kind:
     code = "{inner}"
     values_dtype = ""
     has_strides = False
-    is_computed = False
     has_other_meaning = False
     gives_several = False
     is_masked = False

@@ -14,7 +14,7 @@ from tensornp.core.lowlevel.modes import PLAIN_KEYS
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import counted, legible, with_article
 from tensornp.core.tensor.form import Bare, DataState, Form, Kind, is_held, is_of_class
-from tensornp.core.tensor.layouts import Lazy, Mkldnn, Quantized, Sparse, Strided, Zero
+from tensornp.core.tensor.layouts import Mkldnn, Quantized, Sparse, Strided, Zero
 from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import UnsupportedTensorError
 
@@ -169,7 +169,7 @@ def _is_jagged(t: Any) -> bool:
     return is_of_class(t, "NestedTensor", "torch.nested")
 
 
-STRIDED, SPARSE, MKLDNN, QUANTIZED, ZERO, LAZY = Strided(), Sparse(), Mkldnn(), Quantized(), Zero(), Lazy()
+STRIDED, SPARSE, MKLDNN, QUANTIZED, ZERO = Strided(), Sparse(), Mkldnn(), Quantized(), Zero()
 NESTED, MASKED, LOCAL, PENDING, DEQUANTIZED = Nested(), Masked(), Local(), Pending(), Dequantized()
 _MAX_DEPTH = 8
 WRITING = "pending"
@@ -195,8 +195,6 @@ _BY_CLASS: tuple[Kind | Refusal, ...] = (
 )
 _BY_LAYOUT: tuple[Kind | Refusal, ...] = (
     Refusal("wrapped", _FUNC, lambda t, _: torch_private.is_functorch_wrapper(t)),
-    # A lazy tensor is functionalized inside, so this question comes first.
-    LAZY,
     Refusal("wrapped", _FUNCTIONAL, lambda t, _: torch_private.is_functional_wrapper(t)),
     NESTED,
     Refusal("meta", "", lambda _, bare: bare.device.type == "meta"),

@@ -1,4 +1,4 @@
-"""Read the kinds of tensors that differ by layout: strided, sparse, mkldnn, quantized, zero and lazy."""
+"""Read the kinds of tensors that differ by layout: strided, sparse, mkldnn, quantized and zero."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
 from tensornp.core.tensor.form import FLOAT4, Kind, Places, indexed, over_storage
 from tensornp.core.tensor.steps import Obstacle, Step
-from tensornp.errors import NotReadError, UnsupportedTensorError
+from tensornp.errors import UnsupportedTensorError
 
 _CODES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
 """The dtype of the codes of a quantized tensor, if each has bytes of its own."""
@@ -182,19 +182,3 @@ class Zero(Kind):
 
     def stored(self, t: Any) -> list[torch.Tensor]:
         return [torch.zeros((), dtype=t.dtype, device=t.device).expand(t.shape)]
-
-
-class Lazy(Kind):
-    name = label = "lazy"
-    sentence = "The values are computed when they are asked for."
-    obstacle = Obstacle("not computed yet", "computed and transferred, so it is new memory")
-    is_computed = True
-
-    def holds(self, t: Any, bare: Any) -> bool:
-        return bare.device.type in ("lazy", "xla")
-
-    def few(self, t: Any, places: Places) -> torch.Tensor:
-        raise NotReadError("the values are not computed yet, and looking does not start it; to_numpy does when asked")
-
-    def dense(self, t: Any) -> torch.Tensor:
-        return quietly(plain(t).cpu)

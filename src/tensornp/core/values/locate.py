@@ -12,10 +12,8 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.compare.numbers import ranges_text
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stats.record import ALL
@@ -33,8 +31,6 @@ _NOUNS = {
     "absmax": "finite element",
 }  # fmt: skip
 MAX_INDICES = 10
-MAX_SIZE = 2**22
-"""Indices of an axis up to which those with any are kept."""
 _IS_PLACE: dict[str, Callable[[Array], Array]] = {
     "nan": np.isnan,
     "inf": np.isinf,
@@ -55,8 +51,6 @@ class Location:
         Number of elements.
     indices : tuple of tuple of int
         The first ten, in the order of indices; for a sharded tensor, the indices in the whole.
-    axes : tuple of str
-        For each axis, its indices with any, in words: "axis 0: 3–5 and 12 more of 100".
     value : float, int or None
         The extreme.
     scope : str
@@ -66,7 +60,6 @@ class Location:
     what: str
     count: int
     indices: tuple[Index, ...]
-    axes: tuple[str, ...]
     value: float | int | None
     scope: str
 
@@ -80,11 +73,14 @@ class Location:
         scope = f"; {self.scope}" if self.scope != ALL else ""
         if not self.count:
             return f"no {_NOUNS.get(self.what, noun)}{scope}"
-        at = ", ".join(str(list(index)) for index in self.indices[:3])
-        more = f" and {self.count - 3:,} more" if self.count > 3 else ""
-        axes = "; ".join(filter(None, self.axes))
         found = counted(self.count, noun) if self.what == "zero" else f"{self.count:,} {noun}"
-        return f"{found} at {at}{more}{f' ({axes})' if axes else ''}{scope}"
+        return f"{found} at {self._at}{scope}"
+
+    @property
+    def _at(self) -> str:
+        """The first three indices, and how many more there are."""
+        at = ", ".join(str(list(index)) for index in self.indices[:3])
+        return at + (f" and {self.count - 3:,} more" if self.count > 3 else "")
 
 
 @never_compiled
@@ -103,7 +99,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     Returns
     -------
     Location
-        The number, the first indices, and for each axis the indices with any.
+        The number and the first indices.
 
     Raises
     ------
@@ -118,17 +114,11 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     """
     source, value = _search(values_of(tensor), what)
     count, first = 0, list[int]()
-    seen = [np.zeros(size, bool) if size <= MAX_SIZE else None for size in source.shape]
     for flat in _places(source, what, value):
         count += len(flat)
         first += flat[: MAX_INDICES - len(first)].tolist()
-        coordinates = np.unravel_index(flat, source.shape) if source.shape else ()
-        for own, at in zip(seen, coordinates, strict=True):
-            if own is not None:
-                own[at] = True
-    axes = _axis_texts(seen, source.shard) if count else ()
     number = None if value is None else value.item()
-    return Location(what, count, tuple(map(source.index, first)), tuple(axes), number, source.scope)
+    return Location(what, count, tuple(map(source.index, first)), number, source.scope)
 
 
 @never_compiled
@@ -187,13 +177,3 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
             is_better = best is None or (found < best if what == "min" else found > best)
             best = found if is_better else best
     return source, best
-
-
-def _axis_texts(seen: list[Array | None], shard: ShardFacts | None) -> Iterator[str]:
-    """Yield for each axis its indices with any, in words; empty if all have some, or they were not kept."""
-    for axis, mask in enumerate(seen):
-        first, size = 0, 0 if mask is None else len(mask)
-        if shard is not None and shard.offsets is not None:
-            first, size = shard.offsets[axis], shard.whole[axis]
-        is_all = mask is None or (len(mask) == size and mask.all())
-        yield "" if is_all else f"axis {axis}: {ranges_text(mask, first)} of {size:,}"

@@ -166,7 +166,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
 def nbytes_unasked(info: TensorInfo) -> int:
     """Return the bytes that automatic statistics would read; 0 if they must be requested."""
     is_there = (info.data_state == "available" or info._has_part) and not info._is_pending
-    if not is_there or info.device.type != "cpu" or info.kind.is_computed:
+    if not is_there or info.device.type != "cpu":
         return 0
     if info.inner is not None:
         return nbytes_unasked(info.inner)

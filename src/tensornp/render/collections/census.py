@@ -9,7 +9,6 @@ from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, fold, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed, on_this_rank
-from tensornp.render.tensor.aliases import array_words
 from tensornp.render.tensor.badges import change_text
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
@@ -96,7 +95,7 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
     nbytes = format_nbytes(row.nbytes + row.nbytes_elsewhere)
     nbytes += on_this_rank(format_nbytes(row.nbytes)) if row.nbytes_elsewhere else ""
-    name = row.name if row.kind != "array" else f"{row.name} ({array_words(row.type_name)})"
+    name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
     return (
         name if is_first else f"{_BELOW}{name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",

@@ -14,7 +14,6 @@ from tensornp.render.layout.table import Table, TableRow
 MAX_NAMES = 6
 """Names that a line shows."""
 HEADINGS = ("name", "what", "relation")
-_CLASSES = {"ndarray": "NumPy array", "": "NumPy array"}
 _GROUPS = {
     "same object": "also named",
     "same elements": "same memory as",
@@ -94,9 +93,4 @@ def aliases_document(aliases: Aliases) -> Document:
 
 
 def _what(alias: Alias) -> str:
-    return array_words(alias.type_name) if alias.kind == "array" else alias.kind
-
-
-def array_words(type_name: str) -> str:
-    """Return the words for a class of arrays: "NumPy array", "memoryview"."""
-    return _CLASSES.get(type_name, type_name)
+    return "NumPy array" if alias.kind == "array" else alias.kind

@@ -55,7 +55,6 @@ def test_figures_are_those_on_the_host():
         ({"device": torch.device("mps")}, 0),
         ({"data_state": "meta"}, 0),
         ({"data_state": "freed"}, 0),
-        ({"kind": kinds.LAZY}, 0),
         ({"kind": kinds.PENDING, "detail": kinds.WRITING}, 0),
         ({"shape": (2**20, 12), "stride": (0, 1)}, 48),
     ],

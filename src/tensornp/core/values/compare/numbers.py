@@ -192,10 +192,10 @@ def rows_and_delta(old: Any, new: Any) -> Difference:
     return Difference(f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta, size, num_lost)
 
 
-def ranges_text(changed: Any, first_index: int = 0, max_ranges: int = 6) -> str:
+def ranges_text(changed: Any, max_ranges: int = 6) -> str:
     """Return the indices of a mask as ranges: "0, 3–5 and 12 more"."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], changed, [False]))))
-    ranges = (edges[: 2 * max_ranges].reshape(-1, 2) + np.array([first_index, first_index - 1])).tolist()
+    ranges = (edges[: 2 * max_ranges].reshape(-1, 2) + np.array([0, -1])).tolist()
     texts = [f"{first}" if first == last else f"{first}–{last}" for first, last in ranges]
     left = int(np.count_nonzero(changed)) - sum(last + 1 - first for first, last in ranges)
     return ", ".join(texts) + (f" and {left:,} more" if left else "")
