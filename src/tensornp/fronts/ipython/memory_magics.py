@@ -10,7 +10,7 @@ from IPython.display import display
 
 from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names
-from tensornp.fronts.ipython.names import ShellSession
+from tensornp.fronts.ipython.names import ShellSession, release
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ class MemoryMagics(Magics):
         if "release" in options:
             if names:
                 raise UsageError("--release takes no name; use `del name` for your own variables")
-            from tensornp.session.release import release
-
-            print(release(ShellSession(self.shell)))
+            print(release(self.shell))
             return
         with as_usage_errors("%tensors"):
             self._show_table(tuple(names))
@@ -159,8 +157,6 @@ class MemoryMagics(Magics):
         self._follow()
         noun = "tensor or array" if count == 1 else "tensors or arrays"
         print(f"watching {', '.join(names)} ({count:,} {noun}) after each cell")
-        if self._watch.left_out:
-            print(self._watch.left_out)
 
     def _follow(self) -> None:
         """Register the callback exactly while something is watched."""
@@ -176,15 +172,11 @@ class MemoryMagics(Magics):
         from tensornp.core.lowlevel.attributes import error_text
         from tensornp.core.memory.changes import Report, ReportLine
 
-        # A cell that is not stored has the number of the last one.
-        is_stored = bool(getattr(result.info, "store_history", True) and result.execution_count)
-        cell = f"In[{result.execution_count if is_stored else self.shell.displayhook.prompt_count}]"
+        cell = f"In[{result.execution_count or self.shell.displayhook.prompt_count}]"
         try:
             report = self._watch.report(cell)
             if report is not None:
                 _show(report)
-        except KeyboardInterrupt:
-            print(f"%tensorwatch was interrupted; the next report includes the changes of {cell}")
         except Exception as error:
             _show(Report(f"{cell}: the watch failed", (ReportLine("", (f"{error_text(error)}; %tensorwatch --off",)),)))
 
