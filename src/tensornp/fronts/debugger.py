@@ -30,8 +30,6 @@ from tensornp.render.tensor.badges import badges_of
 
 MAX_READ_NBYTES = 2**22
 """Bytes that statistics read at most."""
-MAX_VALUES_IN_LINE = 4
-"""Elements of a tensor whose line has its values."""
 Child = tuple[str, Any, str | None]
 """A name, a value, and what follows the name of the tensor in an expression of that value."""
 _FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm")
@@ -71,7 +69,7 @@ class Figures:
 
 def line_of(tensor: torch.Tensor) -> str:
     """Return a tensor in one line: ``(64, 512) float32 cuda:0 · requires grad``."""
-    return _guarded(lambda: _line(tensor, _facts(tensor)), lambda reason: f"{type(tensor).__name__}: {reason}")
+    return _guarded(lambda: _line(_facts(tensor)), lambda reason: f"{type(tensor).__name__}: {reason}")
 
 
 def children_of(tensor: torch.Tensor) -> list[Child]:
@@ -93,20 +91,13 @@ def _facts(tensor: torch.Tensor) -> TensorInfo:
     return inspect(tensor)
 
 
-def _line(tensor: torch.Tensor, info: TensorInfo) -> str:
+def _line(info: TensorInfo) -> str:
     badges = badges_of(TensorSummary(info.type_name, "view", info, None, "", None))
     texts = {badge.kind: badge.text for badge in badges if badge.kind not in ("type", "memory")}
-    words = [" ".join(texts.pop(kind) for kind in ("shape", "dtype", "device")), _state(info), *texts.values()]
-    is_row = info.numel == (info._array_shape or (1,))[-1]
-    if is_row and 0 < info.numel <= MAX_VALUES_IN_LINE and not _unread(info):
-        values = first_values(tensor, info, decide(info), LINE_VALUES)
-        words.append(f"[{values}]" if info.shape else values)
+    # Of values on a device, the device alone is told.
+    state = "" if info.data_state in ("available", str(info.device)) else info.data_state
+    words = [" ".join(texts.pop(kind) for kind in ("shape", "dtype", "device")), state, *texts.values()]
     return " · ".join(filter(None, words))
-
-
-def _state(info: TensorInfo) -> str:
-    """Return why there are no values, in a word; the device alone says so for values on a device."""
-    return "" if info.data_state in ("available", str(info.device)) else info.data_state
 
 
 def _unread(info: TensorInfo) -> str:
@@ -124,28 +115,20 @@ def _children(tensor: torch.Tensor, info: TensorInfo) -> Iterator[Child]:
     yield "shape", info.shape, ".shape"
     yield "dtype", Words(name_of(info.dtype)), ".dtype"
     yield "device", Words(info.device), ".device"
-    yield "grad", *_grad(tensor, info)
+    unguarded = Unguarded()
+    grad = unguarded.grad_of(tensor) if info.has_grad is not False else None
+    if grad is not None:
+        yield "grad", grad, ".grad"
+    else:
+        yield "grad", Words(NOT_LOOKED_AT if unguarded.left_out else "none"), None
     size = format_nbytes(info._held_nbytes)
     if info.storage is not None:
         offset = f", from element {info.storage_offset:,}" if info.storage_offset else ""
         size += f" in a storage of {format_nbytes(info.storage.nbytes)}{offset}"
     strides = f"strides {info.stride}" if info.stride else ""
-    yield "memory", Words(" · ".join(filter(None, [size, strides, _state(info)]))), None
+    yield "memory", Words(" · ".join(filter(None, [size, strides]))), None
     unread = _unread(info)
     yield "first values", Words(unread or first_values(tensor, info, decide(info), LINE_VALUES)), None
     if not unread and nbytes_unasked(info) > MAX_READ_NBYTES:
         unread = f"not read: the values take more than {format_nbytes(MAX_READ_NBYTES)}; tnp.stats reads them"
     yield "statistics", Words(unread) if unread else Figures(tensor, info), None
-
-
-def _grad(tensor: torch.Tensor, info: TensorInfo) -> tuple[Any, str | None]:
-    """Return the gradient, or why there is none."""
-    unguarded = Unguarded()
-    grad = unguarded.grad_of(tensor) if info.has_grad is not False else None
-    if grad is not None:
-        return grad, ".grad"
-    if unguarded.left_out:
-        return Words(NOT_LOOKED_AT), None
-    if not info.is_leaf:
-        return Words(f"none: from {info.grad_fn}, and no leaf"), None
-    return Words("none so far" if info.requires_grad else "none: it requires no grad"), None

@@ -16,7 +16,6 @@ MAX_TENSORS = 2000
 MAX_SECONDS = 1.0
 MAX_COPY_NBYTES = 2**28
 """Bytes of copies that are kept to compare values with."""
-MAX_NAMED = 3
 Look = dict[str, "Snapshot"]
 """Snapshots of one watched expression by name."""
 
@@ -33,24 +32,6 @@ class Watch:
     def names(self) -> list[str]:
         """The watched expressions."""
         return list(self._looks)
-
-    @property
-    def left_out(self) -> str:
-        """Return a text about values that were not read or only in part, or ``""``."""
-        from tensornp.core.lowlevel.text import format_nbytes
-        from tensornp.render.layout.words import listed
-
-        names: dict[str, dict[int, str]] = {"sampled": {}, "unread": {}, "pending": {}}
-        for look in self._looks.values():
-            for name, snapshot in look.items():
-                if snapshot.left_out:
-                    names[snapshot.left_out].setdefault(snapshot.object_id, name)
-        words = {"sampled": "only a sample was read of", "unread": "not read:", "pending": "waiting for a collective:"}
-        texts = [f"{words[why]} {listed(list(some.values()), MAX_NAMED)}" for why, some in names.items() if some]
-        if names["sampled"] or names["unread"]:
-            limit = format_nbytes(self._options().max_read_nbytes)
-            texts.append(f"%config TensorDisplay.max_read_nbytes is {limit}")
-        return "; ".join(texts)
 
     def add(self, expressions: list[str]) -> int:
         """Watch these expressions from now on; return the number of tensors and arrays.
@@ -160,7 +141,6 @@ class _Reader:
         from tensornp.core.lowlevel.attributes import is_array, is_tensor
         from tensornp.core.namespace.lookup import NotLookedAtError, look_up
         from tensornp.core.namespace.search import Search
-        from tensornp.core.tensor.kinds import PENDING, form_of
         from tensornp.core.tensor.paths import Kind, Path, expression_of
 
         value = look_up(expression, self._namespace)
@@ -168,16 +148,11 @@ class _Reader:
             return {expression: value}
         places: list[tuple[Any, Any]] = []
         keys: dict[int, Any] = {}
-        collectives: set[int] = set()
 
         def visit(obj: Any, kind: Kind, path: Path) -> bool:
             if kind == "parameter":
                 keys.setdefault(id(obj), path)
-            if is_tensor(obj) and form_of(obj).kind is PENDING:
-                collectives.add(id(path))
-            # The wrapper of a pending collective stands for the tensor that it writes to.
-            is_inside = id(path[0]) in collectives
-            if (is_tensor(obj) or is_array(obj)) and kind != "grad" and not is_inside:
+            if (is_tensor(obj) or is_array(obj)) and kind != "grad":
                 places.append((obj, path))
             return len(places) >= MAX_TENSORS
 

@@ -41,7 +41,7 @@ def with_grad() -> torch.Tensor:
     [
         (lambda: torch.zeros(64, 512), "(64, 512) float32 cpu"),
         (with_grad, "(2, 3) float32 cpu · requires grad · has .grad"),
-        (lambda: with_grad().sum(), "() float32 cpu · from SumBackward0 · 6.0"),
+        (lambda: with_grad().sum(), "() float32 cpu · from SumBackward0"),
         (lambda: torch.ones(3, device="meta"), "(3,) float32 meta"),
         (lambda: torch.ones(2, 3).as_subclass(Odd), "(2, 3) float32 cpu"),
         (freed, "(10,) float32 cpu · freed"),
@@ -60,7 +60,7 @@ def test_children_have_the_facts_and_their_expressions():
         "shape": ("(512,)", ".shape"),
         "dtype": ("float32", ".dtype"),
         "device": ("cpu", ".device"),
-        "grad": ("none: it requires no grad", None),
+        "grad": ("none", None),
         "memory": ("2 KiB in a storage of 128 KiB, from element 1,536 · strides (1,)", None),
         "first values": ("0., 0., 0., 0., 0., 0., …", None),
         "statistics": ("expand to read 512 elements", None),

@@ -212,7 +212,7 @@ def test_help_names_every_option_and_is_short(shell):
 
 
 def test_tab_offers_options_variables_and_paths(shell, tmp_path, monkeypatch):
-    """And dtypes after -d; attributes are completed by IPython."""
+    """Attributes and paths are completed by IPython."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.pt").touch()
     (tmp_path / "models").mkdir()
@@ -220,4 +220,3 @@ def test_tab_offers_options_variables_and_paths(shell, tmp_path, monkeypatch):
     assert shell.complete("%tonumpy mod") == ["modern"]
     assert sorted(shell.complete("%weights mod")) == ["model.pt", "models/", "modern"]
     assert shell.complete("%tonumpy --co") == ["--copy"]
-    assert shell.complete("%tonumpy -d bf") == ["bfloat16"]

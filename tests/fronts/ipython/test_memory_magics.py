@@ -14,7 +14,8 @@ import torch
 from IPython.utils.capture import capture_output
 from unchanged import unchanged
 
-from tensornp.session import ledger, release
+from tensornp.fronts.ipython import names
+from tensornp.session import ledger
 
 
 @pytest.fixture(autouse=True)
@@ -287,7 +288,7 @@ def test_what_is_not_proven_unnamed_is_not_released(shell, monkeypatch):
     entry = shell.ip.execution_count
     cell(shell, "torch.ones(10)")
     cell(shell, f"kept = [0] * 5000 + [Out[{entry}]]")
-    monkeypatch.setattr(release, "MAX_SECONDS", 0)
+    monkeypatch.setattr(names, "MAX_RELEASE_SECONDS", 0)
     said = cell(shell, "%tensors --release")
     assert said.startswith("nothing was released: search stopped at ")
     assert "%reset -f out drops all results" in said

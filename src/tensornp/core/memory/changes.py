@@ -136,15 +136,6 @@ class Snapshot:
         return self.values.nbytes if self.values is not None else 0
 
     @property
-    def left_out(self) -> str:
-        """Why not all of it was read: "sampled", "unread", "pending" (a collective), or empty."""
-        if self.info is not None and self.info._is_pending:
-            return "pending"
-        if not self.max_nbytes:
-            return "unread"
-        return "sampled" if self.fingerprint is not None and self.fingerprint.one_in > 1 else ""
-
-    @property
     def object_id(self) -> int:
         return self.reference.id if isinstance(self.reference, TensorReference) else id(self.reference)
 

@@ -13,10 +13,13 @@ from traitlets.config import Configurable
 
 import tensornp
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.fronts.ipython.arguments import as_usage_errors
+from tensornp.fronts.ipython.arguments import as_usage_errors, split_line
+from tensornp.fronts.ipython.names import check_name
 
 if TYPE_CHECKING:
+    from tensornp.fronts.ipython.live import Live
     from tensornp.render.layout.document import Document
+    from tensornp.session.ledger import Ledger
 
 COMMANDS = (
     ("t", "the card of a tensor, or the table of a container, as the last line of a cell"),
@@ -73,15 +76,27 @@ class TensorDisplay(Configurable):
         self._options = None
 
 
-@magics_class
-class GuideMagics(Magics):
-    """The magic of one shell that lists commands and options."""
+class SessionMagics(Magics):
+    """Magics with the options, live parts and ledger of their shell."""
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, live: Live, ledger: Ledger) -> None:
         super().__init__(shell)
-        self._display = config
+        self._display, self._live, self._ledger = config, live, ledger
+
+    def _split(self, line: str, known: str) -> tuple[dict[str, str], str]:
+        """Return the options of `line` and the rest of it; a name that cannot be bound is refused first."""
+        options, rest = split_line(line, known)
+        with as_usage_errors():
+            if "out" in options:
+                check_name(self.shell, options["out"])
+        return options, rest
+
+
+@magics_class
+class GuideMagics(SessionMagics):
+    """The magic of one shell that lists commands and options."""
 
     @line_magic
     def tensornp(self, line: str) -> None:

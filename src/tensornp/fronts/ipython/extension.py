@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from copy import deepcopy
-from traceback import walk_stack
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tensornp.core.lowlevel import threads
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import GuideMagics, TensorDisplay
 from tensornp.fronts.ipython.live import Live
@@ -53,7 +50,7 @@ class Extension:
         shell.configurables.append(config)
         ledger = Ledger(ShellSession(shell), lambda: config.options)
         undo.callback(ledger.forget)
-        live = Live(shell, config, ledger)
+        live = Live(shell, lambda: config.options, ledger)
         undo.callback(live.close)
         for publisher in live.publishers:
             undo.callback(publisher.unregister_hook, live.see)
@@ -62,13 +59,8 @@ class Extension:
         undo.callback(printers.unregister)
         printers.register()
         memory = MemoryMagics(shell, config, live, ledger)
-        ours.append(memory)
         undo.callback(memory.end)
-        ours += [
-            TensorMagics(shell, config, ledger),
-            ValueMagics(shell, config, live),
-            GuideMagics(shell, config),
-        ]
+        ours += [memory, *(cls(shell, config, live, ledger) for cls in (TensorMagics, ValueMagics, GuideMagics))]
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
             shell.register_magics(magics)
@@ -76,18 +68,12 @@ class Extension:
         undo.callback(_remove, matchers, matcher)
         matchers.append(matcher)
         for event, callback in (
-            ("pre_run_cell", threads.cells.begin),
             ("pre_run_cell", live.before_cell),
-            ("post_run_cell", threads.cells.end),
             ("post_run_cell", live.after_cell),
             ("post_execute", printers.forget),
-            ("post_execute", live.after_callback),
         ):
             undo.callback(_remove, shell.events.callbacks[event], callback)
             shell.events.register(event, callback)
-        undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
-        if _is_in_cell():
-            threads.cells.begin()
 
     def _remove_configurables(self, ours: list[Any]) -> None:
         """Take out what is ours; IPython appends each Magics object here and never takes it out."""
@@ -115,11 +101,6 @@ class Extension:
 def _remove(items: list[Any], item: Any) -> None:
     if item in items:
         items.remove(item)
-
-
-def _is_in_cell() -> bool:
-    """Return whether this is called by a cell, and not by a configuration that loads us before any."""
-    return any(frame.f_code.co_name == "run_code" for frame, _ in walk_stack(sys._getframe()))
 
 
 def load(shell: Any) -> None:

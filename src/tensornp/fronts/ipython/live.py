@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,16 +15,15 @@ from weakref import WeakKeyDictionary
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.threads import cells
 from tensornp.fronts.ipython.names import bind, likely, reaches, suggested
 from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
     from tensornp.core.summary.card import TensorSummary
+    from tensornp.core.summary.options import DisplayOptions
     from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
-    from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.session.ledger import Ledger
     from tensornp.widget.part import LivePart
     from tensornp.widget.toggle import TensorWidget
@@ -76,8 +74,8 @@ class _Card(NamedTuple):
 class Live:
     """The live parts of one shell."""
 
-    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
-        self._shell, self._config, self._ledger = shell, config, ledger
+    def __init__(self, shell: Any, options: Callable[[], DisplayOptions], ledger: Ledger) -> None:
+        self._shell, self._options, self._ledger = shell, options, ledger
         self._counts = _counts.setdefault(shell, Counter())
         self._cards: dict[str, _Card] = {}
         self._makes: dict[str, Make] = {}
@@ -90,7 +88,7 @@ class Live:
     def is_wanted(self) -> bool:
         """Whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
         has_kernel = getattr(self._shell, "kernel", None) is not None
-        return self._config.options.widget != "never" and has_kernel and not runs_without_page(self._shell)
+        return self._options().widget != "never" and has_kernel and not runs_without_page(self._shell)
 
     @property
     def publishers(self) -> Iterator[Any]:
@@ -119,7 +117,7 @@ class Live:
         if kind != "TensorSummary":
             opened = f"tnp.weights({expression})" if expression and kind == "ModuleView" else expression
             self._makes[anchor] = partial(self._part, summary, anchor, opened)
-        elif summary.plan is not None and (summary.info.shape or self._config.options.widget == "always"):
+        elif summary.plan is not None and (summary.info.shape or self._options().widget == "always"):
             # A scalar has little to toggle, and a loop prints many.
             from tensornp.core.memory.identity import TensorReference
 
@@ -166,12 +164,6 @@ class Live:
             first_that_works("a live part", lambda: self._keep(makes.pop(0)()), lambda _: None)
         first_that_works("the live toggle", lambda: self._move(cards), lambda _: None)
 
-    def after_callback(self, *_: Any) -> None:
-        """Do the same where a widget's callback, which is no cell, has shown something."""
-        runs_cell = cells.run_in(threading.get_ident()) or cells.run_in(threading.main_thread().ident)
-        if self._published and not runs_cell:
-            self.after_cell()
-
     def close(self) -> None:
         """Take every live part out of the page, and let go of their tensors."""
         self._output.clear()
@@ -197,10 +189,10 @@ class Live:
 
     def _move(self, cards: list[_Card]) -> None:
         cards = [card for card in cards if not card.reference.is_gone]
-        if self._config.options.widget == "always" and self.is_wanted:
+        if self._options().widget == "always" and self.is_wanted:
             for card in cards:
                 self._keep(self._new_toggle(card))
-        if self._config.options.widget != "auto":
+        if self._options().widget != "auto":
             if self._toggle is not None:
                 self._toggle.close()
             self._toggle = None
@@ -233,7 +225,7 @@ class Live:
         return {
             "held": lambda: card.reference.find(likely(self._shell, around.name)),
             "summary": card.summary,
-            "options": self._config.options,
+            "options": self._options(),
             "look": look,
             "anchor": card.anchor,
             "suggestion": suggested(self._shell, card.reference, around.name),
@@ -242,5 +234,5 @@ class Live:
     def _part(self, summary: Any, anchor: str, opened: str) -> LivePart | None:
         from tensornp.widget.live import live_part
 
-        facts = {"options": self._config.options, "binder": self._bind}
+        facts = {"options": self._options(), "binder": self._bind}
         return live_part(summary, self._shell.user_ns, opened, anchor, **facts)

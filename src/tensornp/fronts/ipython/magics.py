@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import (
-    Magics,
     line_cell_magic,
     line_magic,
     magics_class,
@@ -16,14 +15,13 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated, split_line
+from tensornp.fronts.ipython.arguments import as_usage_errors, evaluated
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.names import check_identifier, check_name
+from tensornp.fronts.ipython.config import SessionMagics
+from tensornp.fronts.ipython.names import check_identifier
 
 if TYPE_CHECKING:
     from tensornp.core.convert.plan import ConversionPlan
-    from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.session.ledger import Ledger
 
 MAX_NOTED = 100
 """Tensors of one conversion that are remembered, so that a later change is told."""
@@ -31,15 +29,8 @@ OPTIONS = {"tonumpy": "view,v share,s copy,c dtype,d= out,o= explain", "totensor
 
 
 @magics_class
-class TensorMagics(Magics):
-    """The magics of one shell."""
-
-    shell: Any
-
-    def __init__(self, shell: Any, config: TensorDisplay, ledger: Ledger) -> None:
-        super().__init__(shell)
-        self._display = config
-        self._ledger = ledger
+class TensorMagics(SessionMagics):
+    """The magics of one shell that convert."""
 
     @no_var_expand
     @needs_local_scope
@@ -64,7 +55,7 @@ class TensorMagics(Magics):
         Example: ``a = %tonumpy model.fc.weight``
         """
         __tracebackhide__ = True
-        options, rest = self._split(line, "tonumpy")
+        options, rest = self._split(line, OPTIONS["tonumpy"])
         arguments, is_quiet = self._arguments(options), rest.endswith(";")
         if cell is None:
             value = evaluated(self.shell, rest, local_ns, "%tonumpy [options] EXPR")
@@ -110,7 +101,7 @@ class TensorMagics(Magics):
         from tensornp.render.tensor.receipt import way_back_document
 
         __tracebackhide__ = True
-        options, rest = self._split(line, "totensor")
+        options, rest = self._split(line, OPTIONS["totensor"])
         value = evaluated(self.shell, rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
             if is_container(value) and not holds_arrays(value):
@@ -119,14 +110,6 @@ class TensorMagics(Magics):
             if is_array(value) and not rest.endswith(";"):
                 display(displayed("the receipt", lambda: way_back_document(why_copied(value), value.nbytes)), raw=True)
             return self._bound(options, tensor)
-
-    def _split(self, line: str, magic: str) -> tuple[dict[str, str], str]:
-        """Return the options of `line` and the rest of it; a name that cannot be bound is refused first."""
-        options, rest = split_line(line, OPTIONS[magic])
-        with as_usage_errors():
-            if "out" in options:
-                check_name(self.shell, options["out"])
-        return options, rest
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
         """Return the keyword arguments of `to_numpy` that the options ask for."""

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+from IPython.core.magic import line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from tensornp.errors import TensornpError
-from tensornp.fronts.ipython.arguments import as_usage_errors, split_line, split_names
-from tensornp.fronts.ipython.names import ShellSession
+from tensornp.fronts.ipython.arguments import as_usage_errors, split_names
+from tensornp.fronts.ipython.config import SessionMagics
+from tensornp.fronts.ipython.names import ShellSession, release
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Report
-    from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.live import Live
-    from tensornp.session.ledger import Ledger
     from tensornp.session.watch import Watch
     from tensornp.widget.table import LiveTable
 
@@ -29,17 +27,10 @@ OPTIONS = {"tensors": "release", "tensorwatch": "off"}
 
 
 @magics_class
-class MemoryMagics(Magics):
+class MemoryMagics(SessionMagics):
     """The magics of one shell that tell what its names hold, and what changes."""
 
-    shell: Any
-
-    def __init__(self, shell: Any, config: TensorDisplay, live: Live, ledger: Ledger) -> None:
-        super().__init__(shell)
-        self._display = config
-        self._live = live
-        self._ledger = ledger
-        self._made_watch: Watch | None = None
+    _made_watch: Watch | None = None
 
     @property
     def _watch(self) -> Watch:
@@ -66,14 +57,12 @@ class MemoryMagics(Magics):
 
         The heading counts each storage once. "kept alive by" names what else keeps a tensor alive.
         """
-        options, rest = split_line(line, OPTIONS["tensors"])
+        options, rest = self._split(line, OPTIONS["tensors"])
         names = split_names(rest)
         if "release" in options:
             if names:
                 raise UsageError("--release takes no name; use `del name` for your own variables")
-            from tensornp.session.release import release
-
-            print(release(ShellSession(self.shell)))
+            print(release(self.shell))
             return
         with as_usage_errors("%tensors"):
             self._show_table(tuple(names))
@@ -138,7 +127,7 @@ class MemoryMagics(Magics):
 
         No tensor is kept alive. Tensors above %config TensorDisplay.max_read_nbytes are compared by a sample.
         """
-        options, rest = split_line(line, OPTIONS["tensorwatch"])
+        options, rest = self._split(line, OPTIONS["tensorwatch"])
         names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
             gone = self._watch.remove(names)
@@ -159,8 +148,6 @@ class MemoryMagics(Magics):
         self._follow()
         noun = "tensor or array" if count == 1 else "tensors or arrays"
         print(f"watching {', '.join(names)} ({count:,} {noun}) after each cell")
-        if self._watch.left_out:
-            print(self._watch.left_out)
 
     def _follow(self) -> None:
         """Register the callback exactly while something is watched."""
@@ -176,15 +163,11 @@ class MemoryMagics(Magics):
         from tensornp.core.lowlevel.attributes import error_text
         from tensornp.core.memory.changes import Report, ReportLine
 
-        # A cell that is not stored has the number of the last one.
-        is_stored = bool(getattr(result.info, "store_history", True) and result.execution_count)
-        cell = f"In[{result.execution_count if is_stored else self.shell.displayhook.prompt_count}]"
+        cell = f"In[{result.execution_count or self.shell.displayhook.prompt_count}]"
         try:
             report = self._watch.report(cell)
             if report is not None:
                 _show(report)
-        except KeyboardInterrupt:
-            print(f"%tensorwatch was interrupted; the next report includes the changes of {cell}")
         except Exception as error:
             _show(Report(f"{cell}: the watch failed", (ReportLine("", (f"{error_text(error)}; %tensorwatch --off",)),)))
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import keyword
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tensornp.core.lowlevel.text import quoted
+from tensornp.core.lowlevel.text import counted, format_nbytes, quoted
 from tensornp.errors import BadRequestError, NameTakenError
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
 
+MAX_RELEASE_SECONDS = 20.0
+"""For a release, which must search all names to the end."""
+_IN_HISTORY = re.compile(r"(?:Out|_oh)\[(\d+)\]")
+
 
 class ShellSession:
-    """A shell as the memory of the session knows it; dropping results never touches names of the user."""
+    """A shell as the memory of the session knows it."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
@@ -37,19 +43,6 @@ class ShellSession:
     def source(self) -> str:
         """The source of the cell that runs now; of one that is not stored, that of the last one."""
         return str((self._shell.history_manager.input_hist_parsed or [""])[-1])
-
-    def drop(self, number: int) -> None:
-        """Drop the result of one cell, with the names that IPython has bound for it."""
-        namespace, hook = self._shell.user_ns, self._shell.displayhook
-        value = namespace.get("_oh", {}).pop(number, None)
-        if value is not None and namespace.get(f"_{number}") is value:
-            self._shell.del_var(f"_{number}")
-        for under in ("_", "__", "___"):
-            if getattr(hook, under, None) is value:
-                setattr(hook, under, None)
-        # A second table of the names that are IPython's own.
-        hidden = self._shell.user_ns_hidden
-        hidden.update({name: "" for name, one in hidden.items() if one is value})
 
 
 def bind(shell: Any, name: str, make: Callable[[], Any], overwrite: bool) -> None:
@@ -106,3 +99,53 @@ def suggested(shell: Any, reference: TensorReference, reached: str = "") -> str:
     own = reached or next((name for name in names if not name.startswith("_")), "")
     name = re.sub(r"\W+", "_", own).strip("_") + "_np"
     return name if own and name.isidentifier() else "array_np"
+
+
+def release(shell: Any) -> str:
+    """Release objects in the history; return a report.
+
+    Nothing is released if the search for names was not complete, as a name may reach the objects.
+    """
+    from tensornp.core.lowlevel.modes import outside_modes
+    from tensornp.core.memory.extents import nbytes_by_device
+    from tensornp.core.memory.identity import MemoryReference
+    from tensornp.core.memory.storages import Survey, history_entry
+
+    with outside_modes():
+        survey = Survey(shell.user_ns, MAX_RELEASE_SECONDS)
+        if not survey.has_all_names:
+            return f"nothing was released: {survey.stopped}; %reset -f out drops all results"
+        groups = [one for one in survey.groups if one.nbytes and all(found.holding == "history" for found in one.found)]
+        entries = {history_entry(found.path) for group in groups for found in group.found}
+        numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
+        memory = [([MemoryReference(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
+        # They hold what is released here.
+        del survey, groups
+    if not numbers:
+        return "nothing to release: every tensor and array here has a name of yours"
+    for number in numbers:
+        _drop(shell, number)
+    gc.collect()
+    freed, kept = Counter[str](), 0
+    for references, nbytes in memory:
+        if all(reference.is_gone for reference in references):
+            freed.update(nbytes)
+        else:
+            kept += sum(nbytes.values())
+    came = ", ".join(f"{counted(nbytes, 'byte')} on {device}" for device, nbytes in freed.items() if nbytes)
+    still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
+    return f"released {', '.join(numbers.values())}: {came or 'nothing'} came free{still}"
+
+
+def _drop(shell: Any, number: int) -> None:
+    """Drop the result of one cell, with the names that IPython has bound for it."""
+    namespace, hook = shell.user_ns, shell.displayhook
+    value = namespace.get("_oh", {}).pop(number, None)
+    if value is not None and namespace.get(f"_{number}") is value:
+        shell.del_var(f"_{number}")
+    for under in ("_", "__", "___"):
+        if getattr(hook, under, None) is value:
+            setattr(hook, under, None)
+    # A second table of the names that are IPython's own.
+    hidden = shell.user_ns_hidden
+    hidden.update({name: "" for name, one in hidden.items() if one is value})

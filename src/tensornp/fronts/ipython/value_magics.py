@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
+from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope, no_var_expand
 from IPython.display import display
 
 from tensornp.core.lowlevel.text import quoted
@@ -15,17 +15,14 @@ from tensornp.fronts.ipython.arguments import (
     as_usage_errors,
     evaluated,
     expression_in,
-    split_line,
     split_names,
     typed_value,
 )
 from tensornp.fronts.ipython.cell import compile_body, run
-from tensornp.fronts.ipython.names import check_name
+from tensornp.fronts.ipython.config import SessionMagics
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
-    from tensornp.fronts.ipython.config import TensorDisplay
-    from tensornp.fronts.ipython.live import Live
     from tensornp.models.comparing.comparison import WeightsComparison
 
 OPTIONS = {
@@ -37,14 +34,8 @@ OPTIONS = {
 
 
 @magics_class
-class ValueMagics(Magics):
+class ValueMagics(SessionMagics):
     """Magics of one shell that show values, models and passes."""
-
-    shell: Any
-
-    def __init__(self, shell: Any, config: TensorDisplay, live: Live) -> None:
-        super().__init__(shell)
-        self._display, self._live = config, live
 
     @no_var_expand
     @needs_local_scope
@@ -76,7 +67,7 @@ class ValueMagics(Magics):
 
         __tracebackhide__ = True
         usage = "%tensorstats [--axis D] EXPR"
-        options, rest = split_line(line, OPTIONS["tensorstats"])
+        options, rest = self._split(line, OPTIONS["tensorstats"])
         value, _ = typed_value(self.shell, rest, local_ns, usage)
         with as_usage_errors("%tensorstats"):
             if is_model(value) and not options:
@@ -118,7 +109,7 @@ class ValueMagics(Magics):
 
         __tracebackhide__ = True
         usage = "%tensordiff A B"
-        _, rest = split_line(line, OPTIONS["tensordiff"])
+        _, rest = self._split(line, OPTIONS["tensordiff"])
         names = split_names(rest.rstrip().removesuffix(";"))
         if len(names) == 2:
             # A tuple of one is nobody's.
@@ -183,10 +174,7 @@ class ValueMagics(Magics):
         from tensornp.render.models.weights import weights_document
 
         __tracebackhide__ = True
-        options, rest = split_line(line, OPTIONS["weights"])
-        with as_usage_errors():
-            if "out" in options:
-                check_name(self.shell, options["out"])
+        options, rest = self._split(line, OPTIONS["weights"])
         value, path = typed_value(self.shell, rest, local_ns, "%weights [-o NAME] EXPR_OR_PATH")
         with as_usage_errors("%weights"):
             expression = "" if path is not None else expression_in(rest)
@@ -234,10 +222,8 @@ class ValueMagics(Magics):
         from tensornp.passes.follow import follow
 
         is_quiet = line.rstrip().endswith(";")
-        options, rest = split_line(line.rstrip().removesuffix(";"), OPTIONS["follow"])
+        options, rest = self._split(line.rstrip().removesuffix(";"), OPTIONS["follow"])
         with as_usage_errors():
-            if "out" in options:
-                check_name(self.shell, options["out"])
             usage, words = "%%follow [options] [MODULE ...]", rest.split()
             modules = [evaluated(self.shell, word, local_ns, usage) for word in words]
             names = self.shell.user_ns if local_ns is None else ChainMap(local_ns, self.shell.user_ns)
