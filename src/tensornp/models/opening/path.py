@@ -25,6 +25,7 @@ from tensornp.models.opening.files import (
     open_index,
     open_offload_folder,
 )
+from tensornp.models.optimizers import named_by
 from tensornp.models.quantization import with_meaning, with_pairs
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
-    entries, _ = with_meaning(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
+    if model is not None and not found.optimizers:
+        said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
+        raise BadRequestError(f"{said}; leave model out")
+    entries, _ = with_meaning(named_by(found.entries, found.optimizers, model))
     entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
     return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
@@ -67,25 +71,6 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
         return entries
     seen: dict[str, int] = {}
     return sorted(entries, key=lambda one: _place_of(one.name, seen))
-
-
-def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
-    if not found.optimizers and model is None:
-        return found.entries
-    from tensornp.models.optimizers import with_names
-
-    parameters = None
-    if model is not None:
-        # Files alone are read without the readers of memory.
-        from tensornp.models.live.module import parameters_of
-
-        parameters = parameters_of(model)
-    entries, why = with_names(found.entries, found.optimizers, parameters)
-    if model is None or not all(why):
-        return entries
-    if not why:
-        raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
-    raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
 
 
 def _like(typed: str) -> str:
