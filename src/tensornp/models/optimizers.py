@@ -1,32 +1,133 @@
-"""Find state dicts of optimizers, and the parameter that each state belongs to."""
+"""List the states of optimizers, live and saved, by the parameters that they belong to."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.paths import is_plain_value
-from tensornp.models.entries.entry import WeightEntry, noted
+from tensornp.errors import BadRequestError
+from tensornp.models.entries.entry import WeightEntry, noted, nothing
 from tensornp.models.names.quoted import shown_name
+
+if TYPE_CHECKING:
+    import torch
+
+    from tensornp.models.live.listing import Listing
 
 GROUPS, STATE, PARAMS, NAMES = "param_groups", "state", "params", "param_names"
 _MAX_DEPTH = 5
 """Keys among which a state dict begins, as of ``["optimizer_states"][0]["state"]``."""
+_WRAPPED = ("optimizer", "_optimizer")
+"""Attributes by which an optimizer of accelerate or Lightning holds the one that it stands for."""
 Path = tuple[Any, ...]
+Modules = Iterable[tuple[str, Any]]
 
 
-def params_of(group: Any) -> Sequence[Any]:
+def list_optimizer(
+    listing: Listing, optimizer: Any, name: str, code: str, model: torch.nn.Module | None, modules: Iterable[Modules]
+) -> None:
+    """List the states of an optimizer and the settings of its groups; no code of the user runs.
+
+    Names come from the optimizer, else from `model`, else from the first `modules` that have its parameters. An unnamed
+    parameter is named by its place. States of objects in no group come last.
+    """
+    # Files are listed without torch.
+    from tensornp.core.tensor.containers import items_of
+    from tensornp.models.entries.in_memory import weight_of
+    from tensornp.models.live.listing import joined
+    from tensornp.models.live.module import parameters_of
+
+    optimizer, code = _keeper_of(optimizer, code)
+    attributes = object.__getattribute__(optimizer, "__dict__")
+    state, groups = attributes.get(STATE), attributes.get(GROUPS)
+    groups = [one for one in groups if isinstance(one, dict)] if isinstance(groups, list) else []
+    if not isinstance(state, dict) or not groups:
+        listing.note(name or code, optimizer)
+        return
+    parameters = [one for group in groups for one in _params_of(group)]
+    listing.seen |= set(map(id, parameters))
+    names: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
+    if not names and not all(map(_told_names, groups)):
+        names = next(filter(None, (_names_in(parameters, some) for some in modules)), {})
+    number = -1
+    for i, group in enumerate(groups):
+        options = {key: value for key, value in items_of(group) if key not in (PARAMS, NAMES)}
+        place = f"{GROUPS}.{i}"
+        _list_tree(listing, options, joined(name, place), code and f"{code}.{GROUPS}[{i}]", place)
+        told = _told_names(group)
+        for j, parameter in enumerate(_params_of(group)):
+            number += 1
+            its_name = joined(name, STATE, told.get(j) or names.get(id(parameter)) or f"{GROUPS}[{i}].params[{j}]")
+            reached = code and f"{code}.{STATE}[{code}.{GROUPS}[{i}]['params'][{j}]]"
+            saved = f"{STATE}.{number}"
+            # Not by `[]`, which would give it a state; a parameter is its key by identity.
+            held = dict.get(state, parameter)
+            is_empty = held is None or (issubclass(type(held), dict) and not held)
+            if is_empty or not _list_tree(listing, held, its_name, reached, saved, joined(name, saved)):
+                device = weight_of("", "", parameter, "").location
+                why = "no state yet" if is_empty else "its state has no tensor"
+                pending = nothing(its_name, STATE, reached, why, device, is_pending=True)
+                listing.put(pending._with_(_saved_as=(saved,)))
+    known = set(map(id, parameters))
+    for key, held in items_of(state):
+        if id(key) not in known:
+            _list_tree(listing, {key: held}, joined(name, STATE), code and f"{code}.{STATE}", STATE)
+
+
+def _list_tree(listing: Listing, tree: Any, name: str, code: str, saved: str, plain: str = "") -> bool:
+    """List an object, and return whether it has tensors, which are `saved` by another name.
+
+    Numbers in the state of a parameter are named as they are saved, by `plain`.
+    """
+    from tensornp.models.live.listing import plain_of
+
+    has_tensors = False
+    for leaf in listing.leaves(tree, name, code):
+        tail = leaf.name.removeprefix(name)
+        its_name = plain + tail if plain and is_plain_value(plain_of(leaf.what)) else leaf.name
+        entry = listing.weight(leaf._replace(name=its_name))
+        if entry is not None:
+            has_tensors = True
+            listing.put(entry._with_(kind=STATE if saved.startswith(STATE) else entry.kind, _saved_as=(saved + tail,)))
+    return has_tensors
+
+
+def _keeper_of(optimizer: Any, code: str) -> tuple[Any, str]:
+    """Return the optimizer inside a wrapper."""
+    import torch
+
+    own = object.__getattribute__(optimizer, "__dict__")
+    name = next((one for one in _WRAPPED if issubclass(type(own.get(one)), torch.optim.Optimizer)), "")
+    return (own[name], code and f"{code}.{name}") if name and STATE not in own else (optimizer, code)
+
+
+def _names_in(parameters: list[Any], modules: Modules) -> dict[int, str]:
+    """Return parameter names by identity: in the first module that has all of them, else in all modules."""
+    from tensornp.models.live.module import parameters_of
+
+    wanted = set(map(id, parameters))
+    found: dict[int, str] = {}
+    for name, module in modules:
+        own = {id(one.tensor): one.name for one in parameters_of(module) or ()}
+        if wanted <= own.keys():
+            return own
+        found = {key: f"{name}.{called}" for key, called in own.items() if key in wanted} | found
+    return found
+
+
+def _params_of(group: Any) -> Sequence[Any]:
     """Return the parameters of a group, or in a state dict the keys of their states."""
     params = group.get(PARAMS) if _is_mapping(group) else ()
     return params if isinstance(params, (list, tuple)) else ()
 
 
-def told_names(group: Any) -> dict[int, str]:
+def _told_names(group: Any) -> dict[int, str]:
     """Return the names that a group gives to its parameters, by their places."""
     names = group.get(NAMES) if _is_mapping(group) else ()
-    if not isinstance(names, (list, tuple)) or len(names) != len(params_of(group)):
+    if not isinstance(names, (list, tuple)) or len(names) != len(_params_of(group)):
         return {}
     return {place: name for place, name in enumerate(names) if type(name) is str and name}
 
@@ -34,21 +135,22 @@ def told_names(group: Any) -> dict[int, str]:
 class SavedOptimizer:
     """A state dict of an optimizer.
 
-    `params` are the keys of its parameters, and `states` have the place and the rest of the name of each state.
+    `params` are the keys of its parameters. `states` have the parameter's place and the rest of the name, for each
+    state that has no name.
     """
 
     def __init__(self, groups: Sequence[Any]) -> None:
         self.params: list[Any] = []
-        self.names: dict[int, str] = {}
         self.num_groups = 0
+        self.states: dict[str, tuple[int, str]] = {}
+        self._names: dict[int, str] = {}
         for group in groups:
-            first, params = len(self.params), params_of(group)
-            self.names |= {first + place: name for place, name in told_names(group).items()}
+            first, params = len(self.params), _params_of(group)
+            self._names |= {first + place: name for place, name in _told_names(group).items()}
             self.params.extend(params)
             self.num_groups += bool(params)
         # torch.distributed.checkpoint makes texts of the keys of states.
         self._numbers = {_text_of(key): number for number, key in enumerate(self.params)}
-        self.states: dict[str, tuple[int, str]] = {}
 
     def put(self, keys: Path, entry: WeightEntry) -> WeightEntry:
         """Return the weight at `keys` as a state or as an option of a group."""
@@ -57,14 +159,55 @@ class SavedOptimizer:
             return entry._with_(_saved_as=(joined,))
         # Keys may be joined to one: ``state.fc.weight.exp_avg``.
         if keys[0] != STATE:
-            return entry._with_(kind="state", _saved_as=(joined,)) if keys[0].startswith(f"{STATE}.") else entry
+            return entry._with_(kind=STATE, _saved_as=(joined,)) if keys[0].startswith(f"{STATE}.") else entry
         number = self._numbers.get(_text_of(keys[1]) if len(keys) > 1 else "")
         if number is None:
-            return entry._with_(kind="state")
+            return entry._with_(kind=STATE)
         tail = "".join(f".{one}" for one in keys[2:])
-        self.states[entry.name] = number, tail
-        called = (joined,) if type(self.params[number]) is str else ()
-        return entry._with_(kind="state", _saved_as=(*called, f"{STATE}.{number}{tail}"))
+        is_name = type(self.params[number]) is str
+        made = entry._with_(kind=STATE, _saved_as=(*[joined] * is_name, f"{STATE}.{number}{tail}"))
+        if number in self._names:
+            return _named(made, self._names[number], tail)
+        if not self._names and not is_name:
+            self.states[entry.name] = number, tail
+        return made
+
+    def why_not_of(self, parameters: Sequence[WeightEntry]) -> str:
+        """Return why a model with these parameters does not name the states; empty if it does."""
+        if self._names or any(type(key) is not int for key in self.params):
+            return ""
+        if len(parameters) == len(self.params) and self.num_groups < 2:
+            return ""
+        groups = f"the optimizer has {len(self.params):,} in {counted(self.num_groups, 'group')}"
+        return f"which has {len(parameters):,} parameters, where {groups} without param_names"
+
+
+def _named(entry: WeightEntry, name: str, tail: str) -> WeightEntry:
+    """Return a state with the name of its parameter."""
+    saved_as = (f"{STATE}.{name}{tail}", *(entry._saved_as or ()))
+    return noted(entry._with_(_saved_as=saved_as), f"of {shown_name(name)}")
+
+
+def named_by(
+    entries: list[WeightEntry], optimizers: Sequence[SavedOptimizer], model: torch.nn.Module | None
+) -> list[WeightEntry]:
+    """Return the weights, with the names of a model's parameters for saved states.
+
+    BadRequestError if there are optimizers, and it is the model of none.
+    """
+    if model is None:
+        return entries
+    from tensornp.models.live.module import parameters_of
+
+    parameters = parameters_of(model) or []
+    why = [one.why_not_of(parameters) for one in optimizers]
+    if why and all(why):
+        raise BadRequestError(f"the states are not named by this model, {why[0]}; leave model out")
+    told: dict[str, tuple[int, str]] = {}
+    for one, reason in zip(optimizers, why, strict=True):
+        told |= {} if reason else one.states
+    numbered = ((one, told.get(one.name)) for one in entries)
+    return [one if place is None else _named(one, parameters[place[0]].name, place[1]) for one, place in numbered]
 
 
 def optimizers_in(
@@ -101,34 +244,6 @@ def _at(tree: Any, keys: Path) -> Any:
     return tree
 
 
-def with_names(
-    entries: list[WeightEntry], optimizers: Iterable[SavedOptimizer], parameters: Sequence[WeightEntry] | None
-) -> tuple[list[WeightEntry], list[str]]:
-    """Note the parameter of each state, and return why optimizers have no names.
-
-    `parameters` are those of the model, in its order; None without a model.
-    """
-    told: dict[str, tuple[str, str]] = {}
-    why: list[str] = []
-    for one in optimizers:
-        names, reason = one.names, ""
-        if not names and parameters is not None and all(type(key) is int for key in one.params):
-            if len(parameters) == len(one.params) and one.num_groups < 2:
-                names = {number: each.name for number, each in enumerate(parameters)}
-            else:
-                groups = f"the optimizer has {len(one.params):,} in {counted(one.num_groups, 'group')}"
-                reason = f"which has {len(parameters):,} parameters, where {groups} without param_names"
-        told |= {state: (names[number], tail) for state, (number, tail) in one.states.items() if number in names}
-        why.append(reason)
-    made = list(entries)
-    for i, each in enumerate(entries if told else ()):
-        if each.name in told:
-            name, tail = told[each.name]
-            saved_as = (f"{STATE}.{name}{tail}", *(each._saved_as or ()))
-            made[i] = noted(each._with_(_saved_as=saved_as), f"of {shown_name(name)}")
-    return made, why
-
-
 def is_number_or_name(key: Any) -> bool:
     """Return whether a key is a plain integer or text, and no subclass of these."""
     return type(key) is int or type(key) is str
@@ -153,7 +268,12 @@ def _groups_of(table: Any) -> Sequence[Any] | None:
     if not _is_mapping(table):
         return None
     if STATE not in table and GROUPS not in table:
-        return () if _has_joined_keys(table) else None
+        # As torch.distributed.checkpoint flattens them. A part of a model with such a name has tensors alone.
+        keys = [key for key in table if type(key) is str]
+        is_one = any(key.startswith(f"{STATE}.") for key in keys)
+        return (
+            () if is_one and any(is_plain_value(table[key]) for key in keys if key.startswith(f"{GROUPS}.")) else None
+        )
     state, groups = table.get(STATE), table.get(GROUPS)
     if not _is_mapping(state):
         return None
@@ -163,18 +283,10 @@ def _groups_of(table: Any) -> Sequence[Any] | None:
     return groups if type(groups) in (list, tuple) else None
 
 
-def _has_joined_keys(table: Mapping[Any, Any]) -> bool:
-    """Return whether keys are joined to ``param_groups.fc.weight.lr``, as DCP flattens them."""
-    keys = [key for key in table if type(key) is str]
-    options = [table[key] for key in keys if key.startswith(f"{GROUPS}.")]
-    # A part of a model with such a name has tensors alone.
-    return any(key.startswith(f"{STATE}.") for key in keys) and any(map(is_plain_value, options))
-
-
 def number_told(entries: Iterable[WeightEntry]) -> str:
     """Return "137 weights and 387 optimizer states", without names that are registered as None."""
     every = (one for one in entries if not one._is_nothing)
-    own = [(one.kind == "state" and STATE in one.name.split("."), one._is_pending) for one in every]
+    own = [(one.kind == STATE and STATE in one.name.split("."), one._is_pending) for one in every]
     num_weights = sum(not is_state for is_state, _ in own)
     told = [counted(num_weights, "weight")] if num_weights or not own else []
     if num_weights < len(own):

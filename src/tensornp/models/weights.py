@@ -49,7 +49,7 @@ def weights(
     MissingLibraryError
         If the library for the protocol of an address is not installed.
     BadRequestError
-        If `obj` has no weights, or the file has no optimizer state for `model`.
+        If `obj` has no weights, or no optimizer state for `model`.
 
     Notes
     -----

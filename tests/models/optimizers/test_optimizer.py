@@ -60,15 +60,18 @@ def test_without_names_the_place_is_the_name(model):
         tnp.weights(optimizer, model=3)
 
 
-@pytest.mark.parametrize("source", ["param_names", "model", "none"])
+@pytest.mark.parametrize("source", ["param_names", "model"])
 def test_a_state_dict_has_names_as_notes(model, source):
-    """Which keys do not tell; of a model with another number of parameters there are none."""
+    """Which keys do not tell; a model with another number of parameters is refused."""
     parameters = list(model.named_parameters()) if source == "param_names" else None
     state_dict = trained(model, parameters).state_dict()
     explorer = tnp.weights(state_dict, model=model if source == "model" else nn.Linear(1, 1))
-    assert explorer["state.1.exp_avg"].note == ("" if source == "none" else "of 'fc.bias'")
+    assert explorer["state.1.exp_avg"].note == "of 'fc.bias'"
     assert explorer["state.1.exp_avg"].kind == "state"
     assert explorer.totals.elements_stored == 2 * (6 + 2) + 2
+    if source == "model":
+        with pytest.raises(tnp.BadRequestError, match="which has 2 parameters, where the optimizer has 4 in 1 group"):
+            tnp.weights(state_dict, model=nn.Linear(1, 1))
 
 
 def test_names_come_from_the_modules_of_a_notebook(model):

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
-from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import BadRequestError, NoSuchWeightError
@@ -23,7 +21,6 @@ from tensornp.models.comparing.one_sided import differing_values, sides_of
 from tensornp.models.comparing.rows import STEP, has_other_shape, quantity_of, rows_of
 from tensornp.models.entries.entry import NotOfModule, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.gradients import gradients_of
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
@@ -125,17 +122,12 @@ class WeightsComparison(Mapping[str, Comparison]):
         )
 
     def _called_here(self, name: str) -> str:
-        """Return the name in the first for a name in the second, or one without the prefix."""
-        return name if name in self._pairs else self._others.get(name, name)
-
-    def _other_names(self, name: str) -> tuple[str, ...]:
-        """Return other names of a weight: in the second model, and without the prefix."""
-        second, short = self._pairs[name], name.removeprefix(self._prefixes[0])
-        return tuple(one for one in dict.fromkeys((second, short)) if one != name)
+        """Return the name in the first for a name in the second."""
+        return name if name in self._pairs else self._names_of_second.get(name, name)
 
     @cached_property
-    def _others(self) -> dict[str, str]:
-        return {other: name for name in reversed(self._pairs) for other in self._other_names(name)}
+    def _names_of_second(self) -> dict[str, str]:
+        return {b: a for a, b in self._renamed.items()}
 
     @cached_property
     def _quantities(self) -> dict[str, str]:
@@ -157,27 +149,22 @@ class WeightsComparison(Mapping[str, Comparison]):
     @cached_property
     def moved(self) -> dict[str, float]:
         """Return the relative change of each weight, except from zero if no other norm is known."""
-        known = self._median_norms
-        sizes = self._sizes.items()
-        return {name: n for name, n in sizes if not n or self._found[name]._norm or self._quantities[name] in known}
-
-    @cached_property
-    def _sizes(self) -> dict[str, float]:
-        """Return sort keys: `moved`, or the norm of the difference from zeros."""
-        sizes: dict[str, float] = {}
+        moved: dict[str, float] = {}
         for name, one in self._found.items():
             norm, change = one._norm, one._norm_of_difference
             if norm is None or change is None or not self._is_measured(name):
                 continue
-            floor = self._median_norms.get(self._quantities[name], 0.0)
-            size = change / (max(norm, floor) or 1.0) if math.isfinite(norm) else one.relative
+            base = max(norm, self._median_norms.get(self._quantities[name], 0.0))
+            size = one.relative if norm or not change else None
+            if base and math.isfinite(norm):
+                size = change / base
             if size is not None:
-                sizes[name] = size
-        return sizes
+                moved[name] = size
+        return moved
 
     def _place(self, name: str) -> tuple[int, float]:
         """Return the sort key: other shapes, not finite, weights, states, equal ones."""
-        one, size = self._found[name], self._sizes.get(name)
+        one, size = self._found[name], self.moved.get(name)
         if has_other_shape(one):
             return 0, 0.0
         if one._is_odd:
@@ -214,12 +201,10 @@ class WeightsComparison(Mapping[str, Comparison]):
         return self._numbers() + (f" ({part})" if part else "")
 
     def _numbers(self) -> str:
-        if not self._found:
-            return "equal, without values in either" if self._is_whole else "nothing could be compared"
         if not self.changed():
-            is_same = all(one.same_bits for one in self._found.values())
-            equal = "same bits" if is_same else "equal"
-            return equal if self.equal else "what was compared is equal"
+            equal = "same bits" if all(one.same_bits for one in self._found.values()) else "equal"
+            partly = "what was compared is equal" if self._found else "nothing could be compared"
+            return equal if self.equal else partly
         told = []
         for noun in ("weight", "state"):
             names = [name for name in self if bool(self._quantities[name]) is (noun == "state")]
@@ -293,27 +278,3 @@ def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int =
         _, sizes, _ = torch.svd_lowrank(matrix, min(2 * wanted + _MORE, *matrix.shape))
     total = float(matrix.abs().square_().sum(dtype=torch.float64))
     return min(float(sizes[:wanted].double().square().sum()) / total, 1.0)
-
-
-@outside_modes
-def why_unmoved(found: WeightsComparison) -> dict[str, str]:
-    """Return a fact on each parameter that did not move: "frozen", "no .grad", "zero .grad".
-
-    "no .grad" is said only if another parameter has one now: optimizers set them to None between two steps.
-    """
-    side = found._second if found._second.is_of_module else found._first
-    names = {name: found._pairs[name] if side is found._second else name for name in found}
-    parameters = {name: side[own] for name, own in names.items() if side[own].kind == "parameter"}
-    trained = {name: one for name, one in parameters.items() if one._is_trained and is_of_torch(one.tensor)}
-    unmoved = [name for name in parameters if found[name].equal and not found[name]._note]
-    unguarded = Unguarded()
-    gradients = gradients_of((trained[name] for name in unmoved if name in trained), unguarded)
-    has_any = any(unguarded.grad_of(one.tensor) is not None for one in trained.values())
-    why = {name: "frozen" for name in unmoved if parameters[name]._is_trained is False}
-    for name in unmoved:
-        gradient = gradients.get(parameters[name].name)
-        if gradient is not None and gradient.norm is not None:
-            why[name] = f"non-zero .grad (norm {gradient.norm:.3g})" if gradient.norm else "zero .grad"
-        elif name in trained and has_any and gradient is None and not unguarded.left_out:
-            why[name] = "no .grad"
-    return why

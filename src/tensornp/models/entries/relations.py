@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.attributes import is_array, is_tensor
 from tensornp.core.memory.extents import Piece, counted_once, nbytes_by_device
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.entries.source import NoSource
 
 if TYPE_CHECKING:
     from tensornp.core.memory.extents import Span
@@ -87,8 +85,7 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
     """Return the number of elements in files or packed, and their bytes."""
     pieces, elements, nbytes = [], 0, 0
     packed: dict[object, WeightEntry] = {}
-    parts = (_parts_of(entry) for entry in entries if entry.kind != COMPUTED)
-    for entry in chain.from_iterable(parts):
+    for entry in (one for one in entries if one.kind != COMPUTED):
         extents, itemsize = entry.extents, entry._source.itemsize
         if itemsize and extents and extents[0].nbytes:
             path, offset, length = extents[0]
@@ -101,10 +98,6 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
         elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
     own = counted_once(pieces)
     return elements + own[0], nbytes + own[1]
-
-
-def _parts_of(entry: WeightEntry) -> tuple[WeightEntry, ...]:
-    return (entry._source.consists_of if isinstance(entry._source, NoSource) else ()) or (entry,)
 
 
 def stored_in_memory(objects: list[Any]) -> tuple[int, int]:

@@ -35,14 +35,13 @@ class Source:
 
 
 class NoSource(Source):
-    """No values; `consists_of` are the weights in the file that a class computes them from."""
+    """No values."""
 
-    __slots__ = ("consists_of", "identity", "location")
+    __slots__ = ("identity", "location")
     identity: object
 
-    def __init__(self, location: str = "", *, identity: object = None, consists_of: tuple[Any, ...] = ()) -> None:
-        self.location, self.consists_of = location, consists_of
-        self.identity = identity or id(self)
+    def __init__(self, location: str = "", *, identity: object = None) -> None:
+        self.location, self.identity = location, identity or id(self)
 
 
 class Requested(Source):

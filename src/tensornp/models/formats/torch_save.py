@@ -189,12 +189,12 @@ class _Storages(NamedTuple):
         )  # fmt: skip
         # The size of a view that does not fit its storage is not believed.
         nbytes = 0 if tensor.problem else nbytes_of(source)
-        notes = [tensor.class_name]
+        note = ""
         if not problem and tensor.storage_nbytes > nbytes:
-            notes.append(part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk"))
+            note = part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk")
         return weight_in(
             source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
-            note=", ".join(filter(None, notes)), problem=problem, wanted_imports=self.wanted,
+            note=note, problem=problem, wanted_imports=self.wanted,
         )  # fmt: skip
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
@@ -202,12 +202,8 @@ class _Storages(NamedTuple):
         kind = "parameter" if tensor.is_parameter else "tensor"
         if not tensor.dtype:
             return nothing(name, kind, code, tensor.problem, self.file.path)._with_(wanted_imports=self.wanted)
-        parts = [self._laid(name, code, one) for one in tensor.parts if one.dtype]
-        # Two attributes can be one tensor.
-        nbytes = sum({part.extents: part.nbytes for part in parts}.values())
-        path = self.file.path
-        source = NoSource(path, identity=(path, id(tensor)), consists_of=tuple(parts))
         return WeightEntry(
-            name, kind, tensor.shape, tensor.dtype, nbytes, source, code, tensor.class_name, tensor.problem,
+            name, kind, tensor.shape, tensor.dtype, tensor.nbytes,
+            NoSource(self.file.path, identity=(self.file.path, id(tensor))), code, tensor.class_name, tensor.problem,
             wanted_imports=self.wanted,
         )  # fmt: skip

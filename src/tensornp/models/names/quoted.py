@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 
@@ -14,6 +15,7 @@ MAX_INSIDE = 60
 MAX_TOLD = 500
 """Characters of what is told of a weight, such as its problem or the path of its file."""
 _MAX_NAMED = 6
+_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 _MAX_COMPARED = 5000
 """Names among which the closest is looked for: some tenths of a second."""
 
@@ -77,6 +79,13 @@ def unique_names(names: Sequence[str]) -> list[str]:
         seen.add(unlike)
         found.append(unlike)
     return found
+
+
+def natural(name: str) -> list[str | int]:
+    """Return a sort key by which layer 2 comes before layer 10."""
+    parts: list[str | int] = [*_DIGITS.split(name)]
+    parts[1::2] = map(int, parts[1::2])
+    return parts
 
 
 def names_above(name: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ import math
 import os
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import Address, Place, why_outside
 from tensornp.models.files.source_file import AbsentError, SourceFile
 from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import SHARDED_SUFFIXES, listed, read_contents
-from tensornp.models.names.quoted import shown_name, shown_names
+from tensornp.models.formats.table import SAFETENSORS, SHARDED_SUFFIXES, listed, read_contents
+from tensornp.models.names.quoted import natural, shown_name, shown_names
 from tensornp.models.quantization import may_have_meaning, with_meaning
 
 UNREADABLE = (CheckpointError, ChangedFileError)
@@ -62,7 +63,16 @@ def _with_config(found: Contents, folder: Place | None) -> Contents:
     config, unread = config_beside(folder) if folder is not None else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
-    return Contents(entries, metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
+    return Contents(_ordered(entries), metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
+
+
+def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Sort the weights of safetensors files by the numbers in their names if they are alphabetical."""
+    listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in entries:
+        listed[one.location, one.dtype].append(one.name)
+    is_sorted = all(file.endswith(SAFETENSORS) and names == sorted(names) for (file, _), names in listed.items())
+    return sorted(entries, key=lambda one: natural(one.name)) if is_sorted else entries
 
 
 def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import re
-from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tensornp.errors import BadRequestError, CheckpointError
-from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
 from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, SAFETENSORS
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening.files import (
     OFFLOAD_INDEX,
@@ -25,6 +21,7 @@ from tensornp.models.opening.files import (
     open_index,
     open_offload_folder,
 )
+from tensornp.models.optimizers import named_by
 from tensornp.models.quantization import with_meaning, with_pairs
 
 if TYPE_CHECKING:
@@ -34,14 +31,6 @@ _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
-_RANKS = {
-    r"shared|(tok|token|word)_?emb\w*|embed_tokens|wte|stem\w*|patch_embed\w*": -3,
-    r"wpe|pos|pos_\w+|position\w*|embed_pos\w*": -2,
-    r"\w*embed\w*|encoder": -1,
-    r"decoder|(final_|post_)?(layer_?)?norm|ln_f|pooler|classifier|fc|head|lm_head|\w+_head|output|score": 1,
-}
-"""Where modules above the layers stand: before all others, which have 0, or behind them."""
-_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
 
 
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
@@ -53,39 +42,12 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
-    entries, _ = with_meaning(_with_names(found, model, f"'{cut(typed, MAX_TOLD)}'"))
-    entries = _ordered(with_pairs(entries, found.metadata.get("adapter_config")))
+    if model is not None and not found.optimizers:
+        said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
+        raise BadRequestError(f"{said}; leave model out")
+    entries, _ = with_meaning(named_by(found.entries, found.optimizers, model))
+    entries = with_pairs(entries, found.metadata.get("adapter_config"))
     return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
-
-
-def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Sort weights of safetensors files in model order if they are alphabetical."""
-    listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in entries:
-        listed[one.location, one.dtype].append(one.name)
-    if not all(location.endswith(SAFETENSORS) and names == sorted(names) for (location, _), names in listed.items()):
-        return entries
-    seen: dict[str, int] = {}
-    return sorted(entries, key=lambda one: _place_of(one.name, seen))
-
-
-def _with_names(found: Contents, model: torch.nn.Module | None, said: str) -> list[WeightEntry]:
-    if not found.optimizers and model is None:
-        return found.entries
-    from tensornp.models.optimizers import with_names
-
-    parameters = None
-    if model is not None:
-        # Files alone are read without the readers of memory.
-        from tensornp.models.live.module import parameters_of
-
-        parameters = parameters_of(model)
-    entries, why = with_names(found.entries, found.optimizers, parameters)
-    if model is None or not all(why):
-        return entries
-    if not why:
-        raise BadRequestError(f"there is no state of an optimizer in {said} that model could name; leave model out")
-    raise BadRequestError(f"the states in {said} are not named by this model, {why[0]}; leave model out")
 
 
 def _like(typed: str) -> str:
@@ -149,23 +111,3 @@ def _open(there: Place) -> Contents:
         if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
             raise CheckpointError(f"{str(there)!r} holds bare elements that accelerate has offloaded; open its folder")
     return open_file(there)
-
-
-def _place_of(name: str, seen: dict[str, int]) -> list[tuple[int, int, list[int]]]:
-    """Return the sort key of a name in model order; unknown modules keep their order, which `seen` notes."""
-    key: list[tuple[int, int, list[int]]] = []
-    above, is_above, parts = "", True, name.split(".")
-    for i, part in enumerate(parts, 1):
-        rank, pattern, numbers = _facts(part)
-        above = f"{above}.{pattern}"
-        place = -1 if part == "weight" and i == len(parts) else seen.setdefault(above, len(seen))
-        key.append((rank if is_above else 0, place, numbers))
-        is_above = is_above and pattern != "0"
-    return key
-
-
-@functools.lru_cache(maxsize=2**16)
-def _facts(part: str) -> tuple[int, str, list[int]]:
-    """Return the rank of a module, and its text apart from its numbers."""
-    rank = next((rank for pattern, rank in _RANKS.items() if re.fullmatch(pattern, part.lower())), 0)
-    return rank, _DIGITS.sub("0", part), list(map(int, _DIGITS.findall(part)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, shape_text
-from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name, names_above
+from tensornp.models.names.quoted import MAX_SHOWN, cut, file_name, names_above, natural
 from tensornp.models.names.search import fitting
 from tensornp.models.outline.fold import Row
 
 if TYPE_CHECKING:
     from tensornp.core.values.stats.record import TensorStats
 
-_DIGITS = re.compile(r"(\d+)")
 _MAX_NOTE = 400
 _Some = TypeVar("_Some")
 
@@ -56,12 +54,6 @@ class Column(NamedTuple):
     @property
     def is_scanned(self) -> bool:
         return self.text is None and self.order is None
-
-
-def _natural(one: WeightEntry) -> list[Any]:
-    parts: list[Any] = _DIGITS.split(one.name)
-    parts[1::2] = [int(digits) if len(digits) < 20 else 0 for digits in parts[1::2]]
-    return parts
 
 
 def _where(row: Row) -> str:
@@ -148,7 +140,7 @@ FINDINGS = "findings"
 """The heading of what a scan has found, by which it ranks weights."""
 COLUMNS: tuple[Column, ...] = (
     # An empty name could not be seen.
-    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", _natural, is_always=True),
+    Column("name", lambda row: cut(row.pattern, MAX_SHOWN) or "''", lambda one: natural(one.name), is_always=True),
     Column("kind", lambda row: row.entries[0].kind, lambda one: one.kind, is_said_once=True),
     Column(
         "shape", lambda row: shape_text(row.entries[0].shape, row.entries[0].kind), lambda one: one.numel,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,9 +46,6 @@ _ITEMSIZES = {
 """Bytes of an element of each storage; a byte of quint4x2 has two codes."""
 _MAX_REPEATED = 2**32
 """Elements of a view, in which stored ones repeat, that are read at most."""
-DTENSOR = "DTensor"
-_KEPT_WHOLE = ("Shard", "_StridedShard", "Replicate")
-"""Placements under which the elements of a rank are elements of the whole."""
 SCALAR = re.compile(r"b1|[iu][1248]|f[248]|c(8|16)|[US]\d{1,4}")
 
 
@@ -65,7 +62,7 @@ class PickledTensor(NamedTuple):
     """A tensor in a pickle: a view of a storage, in elements.
 
     `problem` says why it is not read. A tensor with a `quantizer` shows the integer codes. A tensor without a storage
-    is of a class that computes its values from `parts`.
+    is of a class that computes its values from others, which take `wrapped_nbytes`.
     """
 
     storage: Storage | None = None
@@ -77,11 +74,16 @@ class PickledTensor(NamedTuple):
     problem: str = ""
     quantizer: Any = None
     class_name: str = ""
-    parts: tuple[PickledTensor, ...] = ()
+    wrapped_nbytes: int = 0
 
     @property
     def storage_nbytes(self) -> int:
         return self.storage.nbytes if self.storage is not None else 0
+
+    @property
+    def nbytes(self) -> int:
+        itemsize = stored_dtype(self.dtype).itemsize if self.dtype in KNOWN else 0
+        return self.wrapped_nbytes if self.storage is None else math.prod(self.shape) * itemsize
 
 
 def read_torch_pickle(data: bytes, said: str, max_nbytes: int = MAX_NBYTES) -> Pickled:
@@ -175,25 +177,14 @@ def _wrapper(cls: Any, dtype: Any, shape: Any, state: Any) -> PickledTensor:
     if not name or not torch_name(dtype) or shape is None or math.prod(shape) >= _MAX_NUMEL:
         raise TypeError
     tables = [one for one in (state if type(state) is tuple else (state,)) if type(one) is dict]
-    pairs = (pair for table in tables for pair in islice(table.items(), _MAX_INNER))
-    attributes = {key: value for key, value in pairs if type(key) is str}
-    inner = [one for one in attributes.values() if type(one) is PickledTensor]
-    parts = {id(part): part for one in inner for part in (one.parts if one.storage is None else (one,))}
+    values = chain.from_iterable(islice(table.values(), _MAX_INNER) for table in tables)
+    nbytes = sum({id(one): one.nbytes for one in values if type(one) is PickledTensor}.values())
+    if name == "DTensor":
+        problem = "the file holds the part of one rank; save full_tensor() of it"
+    else:
+        problem = f"{name} computes its values; give weights what torch.load returns, if you trust the file"
     dtype_name = legible(torch_name(dtype)[:MAX_NAME])
-    made = PickledTensor(None, dtype_name, 0, shape, class_name=name, parts=tuple(parts.values()))
-    if name != DTENSOR or not class_of(cls)[0].startswith("torch.distributed."):
-        why = f"{name} computes its values, and no class that a file names is imported"
-        return made._replace(problem=f"{why}; give weights what torch.load returns, if you trust the file")
-    # A part that is the whole is read.
-    local, spec = attributes.get("_local_tensor"), attributes.get("_spec")
-    placements: Any = spec.state.get("placements") if type(spec) is Opaque and type(spec.state) is dict else None
-    is_kept = type(placements) in (tuple, list) and all(class_of(one)[1] in _KEPT_WHOLE for one in placements)
-    if type(local) is not PickledTensor or not is_kept:
-        return made._replace(problem="its part of it is not told, or is to be added to those of other ranks")
-    if local.storage is not None and (local.dtype, local.shape) == (made.dtype, made.shape):
-        return local._replace(class_name=DTENSOR)
-    why = f"the file holds the part of one rank, of shape {local.shape}"
-    return made._replace(problem=f"{why}; save full_tensor() of it, or all ranks by torch.distributed.checkpoint")
+    return PickledTensor(None, dtype_name, 0, shape, problem=problem, class_name=name, wrapped_nbytes=nbytes)
 
 
 def _encoded(text: str, encoding: str) -> bytes:
