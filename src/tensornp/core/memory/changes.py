@@ -51,13 +51,18 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
         if not all(map(is_held, [part for part, _ in every])):
             return None
         parts = every if len(every) == 1 else parts_of(tensor)
-        found = [_of_bits(bits, max_nbytes) for part, _ in parts for bits in _bits_of(plain(part))]
+        blocks: list[int] = []
+        one_in = 0
+        for part, _ in parts:
+            for bits in _bits_of(plain(part)):
+                one = _of_bits(bits, max_nbytes)
+                if one is not None:
+                    blocks += one.blocks
+                    one_in = max(one_in, one.one_in)
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    known = [one for one in found if one is not None]
-    blocks = tuple([digest for one in known for digest in one.blocks])
-    return Fingerprint(blocks, max([one.one_in for one in known])) if known else None
+    return Fingerprint(tuple(blocks), one_in) if one_in else None
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:

@@ -54,7 +54,7 @@ class TensorReference:
     @modes.outside_modes
     def shares_storage(self, obj: torch.Tensor) -> bool:
         now = {storage._cdata for storage in _storages_of(obj)}
-        return bool(now) and not self.is_gone and now == self.storages
+        return bool(now) and now == {storage.cdata for storage in self._storages if not storage.expired()}
 
     def shares_counter(self, other: TensorReference) -> bool:
         """Return whether torch counts writes to both tensors together, as to a tensor and its views."""

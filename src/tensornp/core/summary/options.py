@@ -58,7 +58,7 @@ class DisplayOptions:
         help="Receipt of a card: folded, open or hidden. Plain text has none; %tonumpy prints it.",
     )  # fmt: skip
     max_height: int = _number(
-        10, help="Lines of an array that is shown whole; a longer one shows 6 of 10 and a fold. 0 shows all."
+        10, help="Lines of an array that is shown whole; a longer one shows 7 of 10 and a fold. 0 shows all."
     )
     precision: str | int = field(
         default="auto",

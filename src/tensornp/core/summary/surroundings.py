@@ -74,8 +74,14 @@ def find_surroundings(
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
     # A key that is no plain value has its class in angle brackets, which is no expression.
-    own = [alias.name for alias in found if alias.relation == "same object" and "<" not in alias.name]
-    if shown_as in own:
-        return shown_as
-    typed = [name for name in own if not name.startswith(("_", f"{history_name(namespace)}["))]
-    return next((name for name in typed if name.isidentifier()), next(iter(typed), ""))
+    history, first = f"{history_name(namespace)}[", ""
+    for alias in found:
+        if alias.relation != "same object" or "<" in alias.name:
+            continue
+        if alias.name == shown_as:
+            return shown_as
+        if not alias.name.startswith(("_", history)) and (
+            not first or (alias.name.isidentifier() > first.isidentifier())
+        ):
+            first = alias.name
+    return first

@@ -125,16 +125,17 @@ class TensorPrinters:
 
     def _card_of(self, obj: Any) -> dict[str, str] | None:
         """Return the text and the HTML of a card, or None for objects that others display."""
-        if not is_ours(obj, self._has_other_display):
+        is_one = is_met_tensor(obj)
+        if not (is_one or is_ours(obj, self._has_other_display)):
             return None
         from tensornp.core.summary.card import TensorSummary
         from tensornp.core.summary.view import Unshown
         from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_html, summary_text
 
-        expression = "" if is_met_tensor(obj) else reaching_expression(obj, self._shell)
+        expression = "" if is_one else reaching_expression(obj, self._shell)
         summary = shown_of(obj, self._config.options, self._look, expression, self._shell.user_ns)
-        if summary is None or (type(summary) is Unshown and not is_met_tensor(obj)):
+        if summary is None or (type(summary) is Unshown and not is_one):
             return None
         if type(summary) is TensorSummary and not summary.surroundings.name:
             around = replace(summary.surroundings, typed=typed_expression(self._shell))

@@ -122,9 +122,10 @@ def sparkline_of(stats: TensorStats) -> str:
 
 def told_histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
     """Return the histogram in at most so many bins, fewer of few numbers; None where there is none."""
-    if stats.distribution is None or stats.min is None or not stats.distribution.num_seen:
+    num_seen = stats.distribution.num_seen if stats.distribution is not None else 0
+    if stats.distribution is None or stats.min is None or not num_seen:
         return None
-    num_told = _num_told(stats, stats.distribution.num_seen, num_bins)
+    num_told = _num_told(stats, num_seen, num_bins)
     return stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
 
 

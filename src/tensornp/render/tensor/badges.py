@@ -80,25 +80,30 @@ def _not_finite(summary: TensorSummary) -> Iterator[Badge]:
         yield Badge(found.goal, found.text, sentence, "alarm")
 
 
-def _identity(info: TensorInfo) -> Iterator[Badge]:
-    if info.type_name != "Tensor":
-        yield Badge("type", info.type_name, f"The tensor is of type {info.type_name}.")
+def _identity(info: TensorInfo) -> list[Badge]:
+    name, where = name_of(info.dtype), "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
+    badges = [] if info.type_name == "Tensor" else [Badge("type", info.type_name, f"The type is {info.type_name}.")]
+    return [
+        *badges,
+        _shape(info),
+        Badge("dtype", name, f"Each element takes {counted(info.itemsize, 'byte')}."),
+        Badge("device", str(info.device), f"The values live {where}."),
+    ]
+
+
+def _shape(info: TensorInfo) -> Badge:
     if info.data_state == "uninitialized":
-        yield Badge("shape", "no shape yet", "The shape is not known before the first forward pass.")
-    elif -1 in info.shape:
+        return Badge("shape", "no shape yet", "The shape is not known before the first forward pass.")
+    if -1 in info.shape:
         text = str(tuple(info.shape)).replace("-1", "?")
-        yield Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
-    else:
-        held = f"in {counted(info._held_nbytes, 'byte')}"
-        if info._part_nbytes is not None and info.detail:
-            held = f"of which {info.detail}, {held}"
-        if info._numel_elsewhere:
-            # Without it, the part on this rank would be read as the whole.
-            held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
-        yield Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
-    yield Badge("dtype", name_of(info.dtype), f"Each element takes {info.itemsize} bytes.".replace("1 bytes", "1 byte"))
-    where = "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
-    yield Badge("device", str(info.device), f"The values live {where}.")
+        return Badge("shape", text, "A size marked ? is symbolic, or differs from one part to the next.")
+    held = f"in {counted(info._held_nbytes, 'byte')}"
+    if info._part_nbytes is not None and info.detail:
+        held = f"of which {info.detail}, {held}"
+    if info._numel_elsewhere:
+        # Without it, the part on this rank would be read as the whole.
+        held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
+    return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
 def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:

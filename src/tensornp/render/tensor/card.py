@@ -161,13 +161,14 @@ def _badges(summary: ArraySummary) -> list[Badge]:
 def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
     """Return the visible lines, those behind a fold, and their number in words.
 
-    A text with a little more than `max_height` lines is whole; of a longer one, six tenths of them are visible.
+    A text with a little more than `max_height` lines is whole; of a longer one, seven tenths of them are visible.
     """
     lines = text.split("\n")
-    beyond = lines[max_height:] if max_height else []
-    if sum([bool(line.strip()) for line in beyond]) < MIN_FOLDED:
+    if not max_height or len(lines) < max_height + MIN_FOLDED:
         return lines, [], ""
-    num_seen = max(1, round(0.6 * max_height))
+    if sum([bool(line.strip()) for line in lines[max_height:]]) < MIN_FOLDED:
+        return lines, [], ""
+    num_seen = max(1, round(0.7 * max_height))
     num_more = sum([bool(line.strip()) for line in lines[num_seen:]])
     return lines[:num_seen], lines[num_seen:], counted(num_more, "more line")
 

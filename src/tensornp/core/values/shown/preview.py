@@ -147,7 +147,9 @@ def _preview(
         return Preview(_repr(np.ma.MaskedArray(empty, empty.astype(bool)) if info.kind.is_masked else empty, own))
     options = np.get_printoptions()
     asked = options["edgeitems"] if math.prod(shape) > options["threshold"] else None
-    edgeitems = next((n for n in (asked, _EDGEITEMS) if _count_read(shape, n) <= max_elements), 1)
+    for edgeitems in (asked, _EDGEITEMS, 1):
+        if _count_read(shape, edgeitems) <= max_elements:
+            break
     # In many dimensions, the one that stands for each ellipsis counts.
     if _count_read(shape, edgeitems, 1) > 10 * max_elements:
         raise NotReadError(
