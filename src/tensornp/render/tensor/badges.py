@@ -131,7 +131,8 @@ def _grad(info: TensorInfo, around: Surroundings) -> Iterator[Badge]:
 def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     plan, info, change = summary.plan, summary.info, summary.surroundings.change
     # Every training writes, also without counting: that is no alarm.
-    tone: Tone = "alarm" if summary.surroundings.is_spoiled else "plain"
+    is_spoiled = change is not None and summary.surroundings.is_spoiled
+    tone: Tone = "alarm" if is_spoiled else "plain"
     if change is not None:
         yield Badge("changed", change_text(change), change_sentence(change), tone)
     if info is None or not info._saved_for:
@@ -140,7 +141,7 @@ def _hazards(summary: TensorSummary) -> Iterator[Badge]:
     if plan is not None and plan.shares_memory and plan.writeable:
         sentence = saved_text(info._saved_for, frozen=False)
         yield Badge("saved", f"saved for {name}", f"{sentence[0].upper()}{sentence[1:]}.", "alarm")
-    elif summary.surroundings.is_spoiled:
+    elif is_spoiled:
         sentence = f"{name} saved it before that write, so backward gives wrong gradients without an error."
         yield Badge("saved", f"saved for {name}", sentence, "alarm")
 
