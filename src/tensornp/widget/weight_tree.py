@@ -34,8 +34,6 @@ from tensornp.widget.weight_rows import Found, Sums, cells_of_largest, cells_of_
 MAX_OPEN, MAX_OPEN_MODULES = 16, 24
 """Rows up to which branches of weights, or of modules, are open from the beginning."""
 _NOT_FINITE = {"nan": "NaN", "inf": "infinities"}
-_GOALS = {"max |x|": "absmax"}
-"""Goals of the navigator by figure."""
 
 
 class _Node(NamedTuple):
@@ -256,7 +254,6 @@ class WeightTree(Tree):
             own = self.found[one.name]
             cells |= cells_of_scan(own)
             link = link or self._link(own, one.name)
-        goals = {name: goal for name, goal in _GOALS.items() if one is not None and cells.get(name)}
         size = f"{counted(sums.numel, 'element')}, {counted(sums.nbytes, 'byte')}" if sums.num_weights else ""
         name = legible(one.name if one is not None else branch.label)
         return TreeRow(
@@ -264,14 +261,12 @@ class WeightTree(Tree):
             node.level,
             cells["name"],
             cells,
-            {name: f"Go to the element of the {name} (m)" for name in goals},
             "\n".join(filter(None, (name, size, cells["notes"]))),
             beside=legible(class_said(branch, self._classes)),
             link=link,
             number=self._number_of[one.name] if one is not None else -1,
             is_open=is_open if has_below else None,
             is_quiet=is_counter(branch.entries[0]) if branch.entries else not has_below,
-            goals=goals,
         )
 
     def _below_closed(self, inside: Sequence[WeightEntry], cells: dict[str, str]) -> TreeLink | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from types import MappingProxyType
 from typing import NamedTuple
 
 from tensornp.render.layout.table import html_of
@@ -39,21 +38,19 @@ class TreeLink(NamedTuple):
 class TreeRow(NamedTuple):
     """One row: `number` opens in the panel, -1 for none; `is_open` is None without rows below.
 
-    The first column shows `label`, `beside` and `link`. `goals` are places among values by column.
+    The first column shows `label`, `beside` and `link`.
     """
 
     id: int
     level: int
     label: str
     cells: Mapping[str, str]
-    titles: Mapping[str, str] = MappingProxyType({})
     title: str = ""
     beside: str = ""
     link: TreeLink | None = None
     number: int = -1
     is_open: bool | None = None
     is_quiet: bool = False
-    goals: Mapping[str, str] = MappingProxyType({})
 
 
 def head_html(columns: Sequence[TreeColumn]) -> str:
@@ -117,8 +114,5 @@ def _link_html(link: TreeLink | None) -> str:
 
 
 def _cell_html(row: TreeRow, column: TreeColumn) -> str:
-    text, goal, said = (some.get(column.name, "") for some in (row.cells, row.goals, row.titles))
-    title = f' title="{escape(said)}"' if said else ""
     words = "" if column.is_right else f"tensornp-{column.name}"
-    leads = f' data-goal="{goal}"' if goal and text else ""
-    return f"<td{_class(column, words)}{leads}{title}>{html_of(text)}</td>"
+    return f"<td{_class(column, words)}>{html_of(row.cells.get(column.name, ''))}</td>"

@@ -124,7 +124,7 @@ def next_command(record: PassRecord, finding: Finding) -> str:
     after = "; a step has changed the weights, so restore them first" if record.steps else ""
     command = f"%%follow --operators{inside}"
     text = f"{command} shows the operator and its line{after}"
-    return Drawn(text, f'<code class="tensornp-command" style="{CODE}">{command}</code>{text.removeprefix(command)}')
+    return Drawn(text, f'<code style="{CODE}">{command}</code>{text.removeprefix(command)}')
 
 
 def is_plain(name: str) -> bool:

@@ -30,7 +30,7 @@ class Comparison extends Sorter {
     const cell = row.cells[0];
     const alarm = cell.querySelector("span");
     alarm?.remove();
-    const name = cell.title || cell.textContent.trim();
+    const name = cell.textContent.trim();
     const opener = button("", `Show both sides of ${name}`, () => this.toggle(row, opener, number), "sort tensornp-opener");
     opener.setAttribute("aria-expanded", "false");
     opener.addEventListener("focus", () => this.lineStops.at(opener));
@@ -95,19 +95,17 @@ class Comparison extends Sorter {
 
   key(event) {
     const { key, target } = event;
-    if (this.opened?.node.contains(target)) return this.keyInPanel(event);
+    if (this.opened?.node.contains(target)) {
+      const isUsed = this.opened.navigator?.key(event);
+      if (!isUsed && key === "Escape") this.closeToRow();
+      return isUsed || key === "Escape";
+    }
     if (event.altKey || event.ctrlKey || event.metaKey) return false;
     const [lines, heads] = [this.lineStops, this.headStops];
     if (key === "ArrowUp" && target === lines.all()[0]) heads.now()?.focus();
     else if (key === "ArrowDown" && heads.all().includes(target)) lines.now()?.focus();
     else return super.key(event) || lines.key(event);
     return true;
-  }
-
-  keyInPanel(event) {
-    const isUsed = this.opened.navigator?.key(event);
-    if (!isUsed && event.key === "Escape") this.closeToRow();
-    return isUsed || event.key === "Escape";
   }
 
   reread() {

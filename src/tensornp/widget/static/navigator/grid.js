@@ -6,7 +6,6 @@ const FULL = 100;
 const STRONGEST = 0.5;
 const ORANGE = "219, 125, 50";
 const BLUE = "60, 130, 210";
-// The shades of values without a place on the scale.
 const SPECIAL = { 127: "nan", 126: "inf", "-126": "inf", 125: "unshown" };
 
 // Orange above zero, blue below, as strong as the value is large.
@@ -55,7 +54,6 @@ export class Grid {
     const [shade] = buffers;
     const shades = shade ? new Int8Array(shade.buffer, shade.byteOffset, shade.byteLength) : [];
     const first = axes.map((axis) => (axis === null ? 0 : corner[axis]));
-    // The headings are a row and a column too.
     axes.forEach((axis, i) =>
       this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1)),
     );
@@ -82,7 +80,6 @@ export class Grid {
     this.columnHeads.forEach((head, j) => head.classList.toggle("tensornp-here", at >= 0 && j === at % columns));
   }
 
-  // The nearest element of the window.
   intoView(index) {
     const { axes, corner, size } = this.seen;
     return index.map((i, axis) => {

@@ -24,9 +24,8 @@ export class Navigator {
   // The requested axes, part and face; the kernel chooses what is not there.
   view = {};
 
-  // `opened` is the answer that the values were opened with. `closed()` is told that it is to go, and `seen()` that the
-  // first window is there; `takesFocus` says whether the grid gets the focus then. `row()` is what it was opened from, and
-  // may be made again.
+  // `closed()` is told that it is to go, and `seen()` that the first window is there; `takesFocus` says whether the grid
+  // gets the focus then. `row()` is what it was opened from.
   constructor(ask, { name, suggestion, goal }, { closed, seen, row = () => undefined, takesFocus = false }) {
     this.ask = ask;
     this.row = row;
@@ -96,7 +95,6 @@ export class Navigator {
 
   // --- asking
 
-  // The values may have changed.
   again() {
     this.plane = undefined;
     this.wish({});
@@ -185,7 +183,6 @@ export class Navigator {
     if (text || !this.grid.cells.length) tell(this.where, text || "");
   }
 
-  // The current element, with its exact value and the expressions.
   mark() {
     const cell = this.grid.cellOf(this.current) ?? this.grid.cells[0];
     this.grid.mark(cell);
@@ -200,7 +197,6 @@ export class Navigator {
     return cell;
   }
 
-  // A picture is drawn for each plane that the window stays in.
   paintOverview() {
     const { shape, axes, corner, part, face } = this.seen;
     if (this.wished) return;
@@ -261,7 +257,6 @@ export class Navigator {
     return this.ask({ type: "bind window", part, face, axes, corner, size, ...asked });
   }
 
-  // Returns whether the key was used here.
   key({ key, target, altKey, ctrlKey, metaKey }) {
     if (key === "Escape") return this.escape(target);
     if (this.dead || !this.seen || altKey || metaKey || !this.grid.node.contains(target)) return false;

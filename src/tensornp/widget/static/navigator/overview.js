@@ -5,7 +5,6 @@ import { button, clamp, element } from "../page/elements.js";
 export const WIDTH = 96;
 const MIN_HEIGHT = 16;
 const MAX_HEIGHT = 288;
-// A smaller frame is not found in a large plane.
 const MIN_FRAME = 8;
 
 export class Overview {
@@ -60,7 +59,6 @@ export class Overview {
     this.map.setAttribute("aria-label", `Overview: ${alt}`);
   }
 
-  // A key presses it without a place.
   click({ detail, clientX, clientY }, go) {
     const box = this.map.getBoundingClientRect();
     const shares = [(clientY - box.top) / box.height, (clientX - box.left) / box.width];

@@ -3,9 +3,8 @@
 const WAITING_AFTER_MS = 150;
 export const GONE = "the kernel of this card is gone; run the cell again";
 
-// Returns `ask(message)`, whose promise gives the answer, and `close()`. There is no answer where a later request took
-// over, or when the part is closed: the promise stays open. `say` tells that the kernel is slow; where an answer takes
-// long anyway, `isSlow` leaves that out.
+// Returns `ask(message)`, whose promise gives the answer, and `close()`. Where a later request took over, the promise
+// stays open. `say` tells that the kernel is slow; where an answer takes long anyway, `isSlow` leaves that out.
 export function asking(model, say) {
   // Every page of the kernel receives all answers.
   const page = `page-${Math.random().toString(36).slice(2)}`;

@@ -1,9 +1,6 @@
-// What every live part does that sits in a static card.
-//
-// One model moves from card to card: it finds the card by the anchor class, whenever that comes into the page (the cell
-// may be moved, or scrolled out of sight and back), and docks once the kernel has answered. Nothing of it is an output,
-// so nothing is saved in the notebook. A part that stands alone, or one in a front end that isolates outputs, is
-// rendered instead.
+// What every live part does that sits in a static card: it finds the card by the anchor class, whenever that comes into
+// the page, and docks once the kernel has answered. Nothing of it is an output, so nothing is saved in the notebook. A
+// part that stands alone, or one in a front end that isolates outputs, is rendered instead.
 
 import { GONE, asking } from "./ask.js";
 import { focused } from "./elements.js";
@@ -28,7 +25,6 @@ export function inPlace(node, change) {
   (scroller ?? document.documentElement).scrollTop += moved;
 }
 
-// Styles the page as a front end does that makes parts in it.
 function dress(css) {
   if ([...document.querySelectorAll("style[data-tensornp]")].some((one) => one.textContent === css)) return;
   const style = document.createElement("style");
@@ -37,9 +33,8 @@ function dress(css) {
   document.head.append(style);
 }
 
-// Keys pressed in `place` are for the part: `key(event)` returns whether it has used one. The notebook has Ctrl+S and
-// what runs the cell, and Escape gives it the focus back. Caught at the window, because Notebook 7 takes keys before any
-// node of the page does. Returns what ends it.
+// Keys pressed in `place` are for the part: `key(event)` returns whether it has used one. Escape gives the focus back.
+// Caught at the window, because Notebook 7 takes keys before any node of the page does. Returns what ends it.
 function guard(place, key) {
   const keydown = (event) => {
     if (!place.contains(event.target)) return;

@@ -22,7 +22,6 @@ export class Stops {
     return this.all().find((one) => one.tabIndex === 0);
   }
 
-  // Returns whether the key was used.
   key({ key, target }) {
     const all = this.all();
     const at = all.indexOf(target);

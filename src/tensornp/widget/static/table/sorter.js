@@ -1,5 +1,4 @@
-// Makes a static table sortable and searchable: adds buttons to the headings and a search over it, and takes both away
-// again when it leaves. Both see all rows that the kernel has rendered, not only the printed ones.
+// Makes a static table sortable and searchable. Both see all rows that the kernel has rendered, not only the printed ones.
 
 import { latest } from "../page/ask.js";
 import { button, element, tell } from "../page/elements.js";
@@ -11,9 +10,7 @@ const BAR = `<input type="search" class="tensornp-filter" placeholder="words, *g
   title="Search the names: words that all fit, globs, or a regular expression between slashes">
 <span class="tensornp-found" aria-live="polite"></span>`;
 
-function numbered(count) {
-  return count.toLocaleString("en");
-}
+const numbered = (count) => count.toLocaleString("en");
 
 export class Sorter {
   order = "none";
@@ -28,7 +25,6 @@ export class Sorter {
 
   dock(card) {
     this.root = card;
-    // A front end that isolates outputs has the static table in another one.
     if (!card.querySelector("table")) card.innerHTML = this.model.get("table_html");
     this.table = card.querySelector("details table") ?? card.querySelector("table");
     this.body = this.table.tBodies[0];
@@ -51,7 +47,6 @@ export class Sorter {
     this.paint();
   }
 
-  // Returns whether the key was used.
   key(event) {
     return !event.altKey && !event.ctrlKey && !event.metaKey && this.headStops.key(event);
   }
@@ -71,7 +66,6 @@ export class Sorter {
 
   die() {}
 
-  // The largest numbers come first.
   sort(column) {
     const isNumber = this.every().some((row) => row.cells[column].dataset.n);
     const cycle = isNumber ? ["none", "descending", "ascending"] : ["none", "ascending", "descending"];

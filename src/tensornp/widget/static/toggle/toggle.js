@@ -126,7 +126,6 @@ class Toggle {
     return label;
   }
 
-  // Offered if the card has no statistics.
   paintStats() {
     const isOffered = this.model.get("has_more");
     if (!isOffered && focused() === this.stats) this.values.focus();

@@ -1,8 +1,6 @@
-// A tree of rows that the kernel renders. The page puts them under their branch, folds them, and moves the focus: only a
-// branch that opens for the first time, a search or a sort asks the kernel.
+// A tree of rows that the kernel renders. Only a branch that opens for the first time, a search or a sort asks the kernel.
 
 import { latest } from "../page/ask.js";
-import { copyButton } from "../page/copy.js";
 import { inPlace, stopListening } from "../page/docking.js";
 import { button, element, focused, place } from "../page/elements.js";
 import { Stops } from "../page/stops.js";
@@ -27,7 +25,6 @@ export class Tree {
   opened = null;
   isList = false;
 
-  // `kind` is the class of its root, `unsorted` the name of the first order.
   constructor(model, ask, { kind, label, unsorted }) {
     this.model = model;
     this.request = ask;
@@ -251,10 +248,8 @@ export class Tree {
     const row = target.closest("tr[data-id]");
     if (!row || this.dead || this.panelRow.contains(target)) return;
     const link = target.closest("[data-target]");
-    const { goal } = target.closest("td").dataset;
     this.go(row, false);
     if (link) this.open(Number(link.dataset.target), undefined, link.dataset.goal || undefined);
-    else if (goal && row.dataset.number) this.open(Number(row.dataset.number), undefined, goal);
     else if (target.closest(".tensornp-mark") && row.hasAttribute("aria-expanded")) this.toggle(row);
     else this.act(row);
   }
@@ -275,7 +270,6 @@ export class Tree {
     if (scrolls) row.scrollIntoView({ block: "nearest" });
   }
 
-  // Returns whether the key was used here.
   key(event) {
     const { target, key } = event;
     if (this.panel.key(event)) return true;
@@ -287,7 +281,6 @@ export class Tree {
     return true;
   }
 
-  // In the search and the headings.
   actsAbove(target) {
     const down = () => this.go(this.current);
     if (target === this.search) return { ArrowDown: down, Enter: down };
@@ -318,7 +311,6 @@ export class Tree {
       ArrowLeft: left,
       Enter: () => this.act(row, row),
       " ": () => this.act(row, row),
-      m: () => row.querySelector("[data-goal='absmax']") && this.open(Number(row.dataset.number), undefined, "absmax"),
       n: () => row.querySelector(".tensornp-alarm")?.click(),
       "/": () => this.search.focus(),
     };
@@ -347,15 +339,8 @@ export class Tree {
   dock(card) {
     this.hidden = [...card.querySelectorAll(":scope > .tensornp-static")];
     for (const node of this.hidden) node.style.display = "none";
-    const above = this.hidden.at(-1) ?? card.lastElementChild;
-    if (above) above.after(this.root);
-    else card.append(this.root);
+    card.insertBefore(this.root, (this.hidden.at(-1) ?? card.lastChild)?.nextSibling ?? null);
     for (const name of card.querySelectorAll("[class^='tensornp-to-']")) this.link(name);
-    for (const command of card.querySelectorAll(".tensornp-command")) {
-      const copy = copyButton("the command", command.textContent);
-      command.after(copy);
-      this.links.push(() => copy.remove());
-    }
   }
 
   // A name in the card leads to its row as long as the tree is there.
