@@ -170,7 +170,7 @@ class _Reader:
         keys: dict[int, Any] = {}
         collectives: set[int] = set()
 
-        def visit(obj: Any, kind: Kind, path: Path) -> bool:
+        def visit(obj: Any, kind: Kind, path: Path) -> None:
             if kind == "parameter":
                 keys.setdefault(id(obj), path)
             if is_tensor(obj) and form_of(obj).kind is PENDING:
@@ -179,9 +179,8 @@ class _Reader:
             is_inside = id(path[0]) in collectives
             if (is_tensor(obj) or is_array(obj)) and kind != "grad" and not is_inside:
                 places.append((obj, path))
-            return len(places) >= MAX_TENSORS
 
-        if not Search({expression: value}, MAX_SECONDS, visit).is_complete:
+        if not Search({expression: value}, MAX_SECONDS, visit).is_complete or len(places) > MAX_TENSORS:
             raise NotLookedAtError(f"{expression} holds more than can be watched; name a part of it")
         found: dict[str, Any] = {}
         for obj, path in places:
