@@ -149,14 +149,13 @@ class _Reader:
         places: list[tuple[Any, Any]] = []
         keys: dict[int, Any] = {}
 
-        def visit(obj: Any, kind: Kind, path: Path) -> bool:
+        def visit(obj: Any, kind: Kind, path: Path) -> None:
             if kind == "parameter":
                 keys.setdefault(id(obj), path)
             if (is_tensor(obj) or is_array(obj)) and kind != "grad":
                 places.append((obj, path))
-            return len(places) >= MAX_TENSORS
 
-        if not Search({expression: value}, MAX_SECONDS, visit).is_complete:
+        if not Search({expression: value}, MAX_SECONDS, visit).is_complete or len(places) > MAX_TENSORS:
             raise NotLookedAtError(f"{expression} holds more than can be watched; name a part of it")
         found: dict[str, Any] = {}
         for obj, path in places:

@@ -22,7 +22,6 @@ from tensornp.core.values.shown.window import (
     Index,
     Window,
     expression_of,
-    index_here,
     parse_index,
     window_of,
     window_text,
@@ -174,9 +173,11 @@ class Values:
                 raise BadRequestError(NONSENSE)
             # In a shard, the text has indices of the whole.
             shard = subject.shard
-            chosen = parse_index(index, subject.shape if shard is None else shard.whole)
-            chosen = chosen if shard is None else index_here(chosen, shard)
-            first = tuple(item.start if isinstance(item, slice) else item for item in chosen)
+            whole, begin = (subject.shape, None) if shard is None else (shard.whole, shard.offsets)
+            chosen = parse_index(index, whole, begin)
+            first = chosen if shard is None else shard.index_here(chosen)
+            if first is None:
+                raise BadRequestError(f"{list(chosen)} is not on this rank: {shard}")
             return window.begun_at(first).centered_on(first), first if window.numel else None, ""
         if what is not None:
             return self._found(subject, window, what, request.get("after"))

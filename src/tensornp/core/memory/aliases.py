@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,13 +18,10 @@ from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.memory.extents import RELATIONS, Extent, Relation, Span, relation_of
+from tensornp.core.memory.extents import RELATIONS, Relation, Span, relation_of
 from tensornp.core.memory.footprint import (
-    extents_of,
     footprint_of,
     origin_of,
-    overlap,
-    spans_of,
     storage_of,
 )
 from tensornp.core.namespace.caller import names_of_caller
@@ -203,26 +201,24 @@ class Target:
                 low = 0
             if not low:
                 # Sparse layouts and wrappers consist of parts that lie anywhere.
-                low, high = _ends_of(spans_of(other))
+                low, high = _ends_of(footprint_of(other)[1])
         else:
             low, high = origin_of(other).bounds
         if low >= self._high or high <= self._low:
             return None
-        return self._relation_to(extents_of(other), other)
-
-    def _relation_to(self, extents: tuple[Extent, ...], other: Any) -> Relation | None:
         if self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other)):
             # The first write makes memory for all views of one lazy copy, and for no other.
             both = [storage_of(one)._cdata for one in (other, self._obj) if is_tensor(one)]
             if len(both) < 2 or both[0] != both[1]:
                 return None
+        extents, spans = footprint_of(other)
         found = {relation_of(mine, extent) for mine in self._extents for extent in extents} - {None}
         if found:
             # One of several parts is not the same as the whole.
             is_part = (len(self._extents) > 1 or len(extents) > 1) and found != {"may overlap"}
             return "overlapping" if is_part else found.pop()
-        is_near = extents and self._extents and overlap(self._spans, spans_of(other))
-        return "same storage" if is_near else None
+        is_near = any(a[0] == b[0] and a[1] < b[2] and b[1] < a[2] for a, b in product(self._spans, spans))
+        return "same storage" if is_near and extents and self._extents else None
 
 
 def _ends_of(spans: list[Span]) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
             # The memory of a registered class is not known.
             return (), []
         extent, ((low, high), base) = extent_of_array(obj), origin_of(obj)
-        spans = spans_of(base) if base is not None else [("cpu", low, high)] if low and low < high else []
+        spans = footprint_of(base)[1] if base is not None else [("cpu", low, high)] if low and low < high else []
         return () if extent.is_empty else (extent,), spans
     extents, spans = [], []
     with modes.outside_modes():
@@ -50,18 +50,8 @@ def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
     return tuple(extents), spans
 
 
-def spans_of(obj: Any) -> list[Span]:
-    return footprint_of(obj)[1]
-
-
 def extents_of(obj: Any) -> tuple[Extent, ...]:
     return footprint_of(obj)[0]
-
-
-def overlap(spans: Iterable[Span], others: Collection[Span]) -> bool:
-    return any(
-        device == place and low < top and bottom < high for device, low, high in spans for place, bottom, top in others
-    )
 
 
 def check_parts(tensor: torch.Tensor) -> None:

@@ -10,7 +10,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
 from tensornp.core.memory.aliases import stopped_text
 from tensornp.core.memory.extents import Span, nbytes_by_device
-from tensornp.core.memory.footprint import spans_of
+from tensornp.core.memory.footprint import footprint_of
 from tensornp.core.namespace.search import Search, Visit, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, first_step
 
@@ -55,7 +55,7 @@ class Survey:
             if kind == "parameter":
                 self._keys.setdefault(id(obj), path)
             try:
-                spans = tuple(spans_of(obj))
+                spans = tuple(footprint_of(obj)[1])
             except Exception:
                 # Its row says the little that is known.
                 spans = ()

@@ -29,8 +29,8 @@ _requires_grad, _is_leaf, _retains_grad = (
 _Children = Iterator[tuple[Any, Any, Kind]]
 _Turn = tuple[Path | None, _Children]
 """The path of a holder, and the rest of its children."""
-Visit = Callable[[Any, Kind, Path], object]
-"""Takes each tensor and array, its kind and the path to it; the search ends if it returns True."""
+Visit = Callable[[Any, Kind, Path], None]
+"""Takes each tensor and array, its kind and the path to it."""
 
 
 class Search:
@@ -91,8 +91,7 @@ class Search:
                 if visitor is None:
                     continue
                 if visitor is IS_TENSOR or visitor is IS_ARRAY:
-                    if self._meet(obj, kind, (path, step), is_tensor=visitor is IS_TENSOR):
-                        return False
+                    self._meet(obj, kind, (path, step), is_tensor=visitor is IS_TENSOR)
                 elif id(obj) not in holders:
                     holders.add(id(obj))
                     turns.append(((path, step), self._children_of(obj, visitor)))
@@ -111,38 +110,36 @@ class Search:
             self._skipped = True
             return iter(())
 
-    def _meet(self, obj: Any, kind: Kind, path: Path, *, is_tensor: bool) -> bool:
-        """Visit a tensor or an array, and what belongs to it; return whether the search ends there."""
+    def _meet(self, obj: Any, kind: Kind, path: Path, *, is_tensor: bool) -> None:
+        """Visit a tensor or an array, and what belongs to it."""
         if not is_tensor:
-            return self._visit(obj, "array", path) is True
+            self._visit(obj, "array", path)
+            return
         own_kind: Kind = "parameter" if issubclass(type(obj), torch.nn.Parameter) else "tensor"
-        if self._visit(obj, kind or own_kind, path) is True:
-            return True
-        if type(obj) is torch.Tensor and not _requires_grad(obj):
-            return False
-        beside = self._beside(obj, path)
-        return any(self._visit(other, other_kind, other_path) is True for other, other_kind, other_path in beside)
+        self._visit(obj, kind or own_kind, path)
+        if type(obj) is not torch.Tensor or _requires_grad(obj):
+            for found in self._beside(obj, path):
+                self._visit(*found)
 
-    def _beside(self, tensor: Any, path: Path) -> list[tuple[Any, Kind, Path]]:
-        found: list[tuple[Any, Kind, Path]] = []
-        is_new = id(tensor) not in self._seen
+    def _beside(self, tensor: Any, path: Path) -> Iterator[tuple[Any, Kind, Path]]:
+        """Yield the gradient of a tensor, and the tensors in its attributes, when it is met first."""
+        if id(tensor) in self._seen:
+            return
         self._seen.add(id(tensor))
         try:
             if _requires_grad(tensor):
                 is_leaf = _is_leaf(tensor)
-                if not is_leaf and is_new:
+                if not is_leaf:
                     self.tracked.append(tensor)
                 grad = self._unguarded.grad_of(tensor) if is_leaf or _retains_grad(tensor) else None
-                if grad is not None and is_new:
-                    found.append((grad, "grad", (path, ".grad")))
-            if is_new and not is_of_torch(tensor):
-                for name, inner in own_attributes(tensor):
-                    if issubclass(type(inner), torch.Tensor):
-                        found.append((inner, "tensor", (path, f".{name}")))
+                if grad is not None:
+                    yield grad, "grad", (path, ".grad")
+            for name, inner in () if is_of_torch(tensor) else own_attributes(tensor):
+                if issubclass(type(inner), torch.Tensor):
+                    yield inner, "tensor", (path, f".{name}")
         except Exception:
             # Some wrappers have no such attributes, and lazy parameters have none yet.
-            pass
-        return found
+            return
 
 
 def _roots(namespace: Any, history: str) -> list[tuple[Any, Any, Kind]]:

@@ -99,8 +99,11 @@ def window_of(
     return window.begun_at(corner) if len(corner) == ndim and not is_empty else window
 
 
-def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
-    """Return an index or a slice for each axis; `text` is a NumPy index, which is never evaluated."""
+def parse_index(text: str, shape: Index, begin: Index | None = None) -> Index:
+    """Return the index of an element, of a slice the first; `text` is a NumPy index, which is never evaluated.
+
+    A whole axis, ``:`` or ``...``, gives that of `begin`, or 0.
+    """
     inner = text.strip().removeprefix("[").removesuffix("]")
     parts = [part.strip() for part in inner.split(",")] if inner.strip() else []
     at = parts.index("...") if "..." in parts else len(parts)
@@ -109,46 +112,22 @@ def parse_index(text: str, shape: Sequence[int]) -> tuple[int | slice, ...]:
     if num_named > len(shape):
         raise BadRequestError(f"the index {quoted(text)} names too many axes; name fewer than {len(shape) + 1}")
     items = [*before, *[":"] * (len(shape) - num_named), *behind]
-    return tuple([_within(item, axis, shape) for axis, item in enumerate(items)])
+    whole = (0,) * len(shape) if begin is None else begin
+    return tuple(
+        [first if items[axis] == ":" else _first_of(items[axis], axis, shape) for axis, first in enumerate(whole)]
+    )
 
 
-def index_here(index: Sequence[int | slice], shard: ShardFacts) -> tuple[int | slice, ...]:
-    found: list[int | slice] = []
-    for first, size, item in zip(shard.offsets or (), shard.shape, index, strict=True):
-        low, high = (item.start, item.stop) if isinstance(item, slice) else (item, item + 1)
-        low, high = max(low - first, 0), min(high - first, size)
-        if low >= high:
-            raise BadRequestError(f"[{index_text(index)}] is not on this rank: {shard}")
-        found.append(slice(low, high) if isinstance(item, slice) else low)
-    return tuple(found)
-
-
-def _within(text: str, axis: int, shape: Sequence[int]) -> int | slice:
-    size, what = shape[axis], f"axis {axis} of shape {tuple(shape)}"
+def _first_of(text: str, axis: int, shape: Index) -> int:
+    size = shape[axis]
     try:
-        ends = [int(end) if end.strip() else None for end in text.split(":")]
-        chosen = slice(*ends) if len(ends) > 1 else int(text)
-    except (TypeError, ValueError):
+        first, *_ = [int(end) if end.strip() else 0 for end in text.split(":", 2)] if text else []
+    except ValueError:
         raise BadRequestError(f"{quoted(text)} is no index; write integers, slices and ... as in 3, :, 5:9") from None
-    if isinstance(chosen, int):
-        if -size <= chosen < size:
-            return chosen % size
+    if not -size <= first < size:
         reach = f"write {-size} to {size - 1}" if size else "it has no element to show"
-        raise BadRequestError(f"the index {text[:20]} is out of bounds for {what}; {reach}")
-    start, stop, step = chosen.indices(size)
-    if step != 1:
-        raise BadRequestError("a window has no steps between its elements; write the slice without one")
-    if start >= stop and size:
-        raise BadRequestError(f"the slice {index_text([chosen])} holds nothing of {what}; begin before it ends")
-    return slice(start, stop)
-
-
-def index_text(index: Sequence[int | slice]) -> str:
-    texts = []
-    for item in index:
-        ends = (item.start, item.stop) if isinstance(item, slice) else (item,)
-        texts.append(":".join("" if end is None else str(end) for end in ends))
-    return ", ".join(texts)
+        raise BadRequestError(f"the index {text[:20]} is out of bounds for axis {axis} of shape {shape}; {reach}")
+    return first % size
 
 
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:

@@ -6,7 +6,6 @@ Benchmark rows "the figures" and "figures and distribution" in tests/benchmarks/
 from __future__ import annotations
 
 import functools
-import importlib.util
 import logging
 import math
 from typing import Any, NamedTuple
@@ -86,8 +85,6 @@ class Kernels(NamedTuple):
 
 @functools.cache
 def load() -> Kernels | None:
-    if not _is_installed():
-        return None
     try:
         from numba import config, njit  # type: ignore[import-not-found,unused-ignore]  # an extra
 
@@ -98,16 +95,9 @@ def load() -> Kernels | None:
         # Both are compiled here, where an error says that numba cannot be used.
         kernels.figures_of(np.zeros(1, np.float32))
         kernels.add_codes(np.zeros(1, np.uint32), np.zeros(2**16, np.int64))
+    except ModuleNotFoundError:
+        return None
     except Exception as error:
         _log.warning("numba is not used: %s", str(error).partition("\n")[0])
         return None
     return kernels
-
-
-@functools.cache
-def _is_installed() -> bool:
-    try:
-        return importlib.util.find_spec("numba") is not None
-    except ValueError:
-        # A module that is set to None, or has no spec.
-        return False
