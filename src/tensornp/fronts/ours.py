@@ -103,11 +103,3 @@ def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
         lambda: shown_of(obj, options, look, expression, names),
         lambda reason: Unshown(type(obj).__name__, reason),
     )
-
-
-def text_in(names: Mapping[str, Any], obj: Any) -> str:
-    """Return the card of `obj` as text for a terminal, with a long array folded."""
-    from tensornp.core.summary.options import DisplayOptions
-    from tensornp.render.show import summary_text
-
-    return summary_text(summary_in(names, obj), DisplayOptions().max_height)
