@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours, stands_for_tensor, unshown_text
+from tensornp.fronts.ours import has_own_display, is_ours, stands_for_tensor, unshown_text
 
 if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Look
@@ -87,9 +88,7 @@ class TensorPrinters:
         if not self._is_anothers(before):
             self._momentary = type(obj), before
             self._texts.type_printers[type(obj)] = self._print
-            self._ready = {
-                mime: (obj, text) for mime, text in made.items() if mime == "text/plain" or is_met_tensor(obj)
-            }
+            self._ready = {mime: (obj, text) for mime, text in made.items() if mime == "text/plain" or is_tensor(obj)}
         return made
 
     def _restore_text(self) -> None:
@@ -132,9 +131,9 @@ class TensorPrinters:
         from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_html, summary_text
 
-        expression = "" if is_met_tensor(obj) else reaching_expression(obj, self._shell)
+        expression = "" if is_tensor(obj) else reaching_expression(obj, self._shell)
         summary = shown_of(obj, self._config.options, self._look, expression, self._shell.user_ns)
-        if summary is None or (type(summary) is Unshown and not is_met_tensor(obj)):
+        if summary is None or (type(summary) is Unshown and not is_tensor(obj)):
             return None
         if type(summary) is TensorSummary and not summary.surroundings.name:
             around = replace(summary.surroundings, typed=typed_expression(self._shell))
