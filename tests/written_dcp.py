@@ -79,24 +79,6 @@ def in_rows(tensor: torch.Tensor, *counts: int) -> tuple[torch.Tensor, Boxes]:
     return tensor, [((first,) + (0,) * len(rest), (n, *rest)) for first, n in zip(firsts, counts, strict=True)]
 
 
-def of_many_ranks(folder: Path, ranks: int, count: int) -> Path:
-    """Write what many ranks would of so many tensors, with files that have nothing in them."""
-    tensors, storage = {}, {}
-    for k in range(count):
-        name, chunks = f"layers.{k}.weight", []
-        for rank in range(ranks):
-            at = torch.Size([rank, 0])
-            chunks.append(ChunkStorageMetadata(at, torch.Size([1, 8])))
-            storage[MetadataIndex(name, at, rank)] = _StorageInfo(f"__{rank}_0.distcp", 1600 * k, 1600)
-        properties = TensorProperties(dtype=torch.float32)
-        tensors[name] = TensorStorageMetadata(properties, torch.Size([ranks, 8]), chunks)
-    (folder / ".metadata").write_bytes(pickle.dumps(Metadata(tensors, storage_data=storage)))
-    for rank in range(ranks):
-        (folder / f"__{rank}_0.distcp").touch()
-        os.truncate(folder / f"__{rank}_0.distcp", 1600 * count)
-    return folder
-
-
 def of_ranks() -> dict[str, torch.Tensor]:
     """Return what two ranks save in shards: by rows and columns, uneven, too few for both, replicated, plain."""
     g = torch.Generator().manual_seed(0)

@@ -21,17 +21,13 @@ QUESTIONS = {
     "card": "What does a card cost, beside what else shows a tensor?",
     "felt": "How long do a first card and a later one take in a kernel, from the cell to its end, beside print?",
     "scale": "Does the card of a huge tensor cost what the card of a small one costs?",
-    "memory": "What do the search for other names and the fingerprint cost?",
     "convert": "What does to_numpy cost, beside plain PyTorch?",
-    "kinds": "What do the card and the refusal of every kind in the gallery cost?",
     "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
     "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
     "passes": "What does following a pass cost, beside the same step that nobody follows?",
-    "ranks": "What does one card of a thousand ranks cost, of which each answers at once?",
     "command_line": "What CPU time does a list on the command line take, beside importing NumPy?",
     "load": "What does loading cost, beside importing torch?",
     "toggle": "How long does the toggle take, in JupyterLab and Chromium?",
-    "pane": "What does a debugger's pane of variables cost, beside the repr that debugpy would show?",
     "navigator": "How long do a move and a search take, from key to paint in JupyterLab and Chromium?",
 }
 """The questions by the name of the module that answers them."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts import marimo
-from tensornp.fronts.ours import has_own_display, is_ours, text_in, unshown_text
+from tensornp.fronts.ours import has_own_display, is_ours, summary_in, unshown_text
 
 _standing: list[_DisplayHook] = []
 
@@ -68,7 +68,10 @@ class _DisplayHook:
     def _text_of(self, value: Any) -> str | None:
         if not self.is_on or value is None or not is_ours(value, has_own_display):
             return None
-        return text_in(vars(sys.modules["__main__"]), value)
+        from tensornp.core.summary.options import DisplayOptions
+        from tensornp.render.show import summary_text
+
+        return summary_text(summary_in(vars(sys.modules["__main__"]), value), DisplayOptions().max_height)
 
 
 def register() -> None:

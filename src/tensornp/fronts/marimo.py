@@ -13,8 +13,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours, summary_in
+from tensornp.fronts.ours import has_own_display, is_ours, summary_in
 from tensornp.render.renderers import renderer_of
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class _LookUp:
         is_marimo_s = before is None or getattr(before, "__module__", "").partition(".")[0] == "marimo"
         if not self.is_on or not is_marimo_s:
             return before
-        return mime_of if first_that_works("a display", lambda: _shows(obj), lambda _: is_met_tensor(obj)) else before
+        return mime_of if first_that_works("a display", lambda: _shows(obj), lambda _: is_tensor(obj)) else before
 
 
 def _shows(obj: Any) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice
 from types import SimpleNamespace
 from typing import Any
 
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.render.renderers import renderer_of
 
@@ -47,15 +48,6 @@ def has_own_display(cls: type) -> bool:
     return any(name in vars(base) for base in own for name in _DISPLAY_METHODS)
 
 
-def is_met_tensor(obj: Any) -> bool:
-    """Return whether `obj` is a tensor, without an import of torch."""
-    if not hasattr(sys.modules.get("torch"), "Tensor"):
-        return False
-    from tensornp.core.lowlevel.attributes import is_tensor
-
-    return is_tensor(obj)
-
-
 def stands_for_tensor(obj: Any) -> bool:
     """Return whether `obj` is a tensor or stands for one, without an import of torch."""
     if not hasattr(sys.modules.get("torch"), "Tensor"):
@@ -67,7 +59,7 @@ def stands_for_tensor(obj: Any) -> bool:
 
 def unshown_text(obj: Any, reason: str) -> str | None:
     """Return a text for a tensor, whose `__repr__` could crash the process; None for other objects."""
-    return f"{type(obj).__name__} (not shown: {reason})" if is_met_tensor(obj) else None
+    return f"{type(obj).__name__} (not shown: {reason})" if is_tensor(obj) else None
 
 
 def holds_tensors(obj: Any) -> bool:
@@ -103,11 +95,3 @@ def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
         lambda: shown_of(obj, options, look, expression, names),
         lambda reason: Unshown(type(obj).__name__, reason),
     )
-
-
-def text_in(names: Mapping[str, Any], obj: Any) -> str:
-    """Return the card of `obj` as text for a terminal, with a long array folded."""
-    from tensornp.core.summary.options import DisplayOptions
-    from tensornp.render.show import summary_text
-
-    return summary_text(summary_in(names, obj), DisplayOptions().max_height)

@@ -59,7 +59,7 @@ class Ledger:
         return replace(self._search(tensor, info, _former(record)), change=self.change_of(tensor, info))
 
     def note_conversion(self, tensor: Any, array: Any) -> None:
-        """Store a snapshot at a conversion to `array`, which is None for several arrays."""
+        """Store a snapshot at a conversion to `array`."""
         import numpy as np
 
         from tensornp.core.memory.aliases import WRITTEN, Target

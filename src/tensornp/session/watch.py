@@ -36,10 +36,7 @@ class Watch:
     def add(self, expressions: list[str]) -> int:
         """Watch these expressions from now on; return the number of tensors and arrays.
 
-        Raises
-        ------
-        BadRequestError
-            If one does not name a tensor, an array, a module or a container of at most 2,000 of them.
+        BadRequestError if one names no tensor, array, module or container of at most 2,000 of them.
         """
         from tensornp.core.lowlevel.modes import outside_modes
 
@@ -157,12 +154,7 @@ class _Reader:
 
         if not Search({expression: value}, MAX_SECONDS, visit).is_complete or len(places) > MAX_TENSORS:
             raise NotLookedAtError(f"{expression} holds more than can be watched; name a part of it")
-        found: dict[str, Any] = {}
-        for obj, path in places:
-            # Members of a set, and keys that are tensors, have one name for all of them.
-            name = expression_of(path, keys)
-            found[name if name not in found else f"{name} ({len(found)})"] = obj
-        return found
+        return {expression_of(path, keys): obj for obj, path in places}
 
 
 def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> ReportLine | None:

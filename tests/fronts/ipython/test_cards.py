@@ -198,4 +198,4 @@ def test_a_container_is_explained_by_names_and_alike_ones_once(shell):
     first, *_ = shell.printed.splitlines()
     assert first == "['a'], ['b']"
     assert "\n\n['c'][0]\nfloat32 array, copies 8 bytes" in shell.printed
-    assert shell.fail("%tonumpy [1, 2]") == "there is no tensor in this list; np.array(...) converts numbers"
+    assert shell.fail("%tonumpy [1, 2]") == "there is no tensor in this list"

@@ -83,7 +83,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights modle.gguf;", "there is no 'modle.gguf'"),
         ("%weights ~/nowhere.pt", "nowhere.pt'"),
         ("%weights ''", "the path is empty"),
-        ("%weights " + "+".join(["'a'"] * 100_000), "is not an expression (too deeply nested)"),
+        ("%weights " + "+".join(["'a'"] * 100_000), "is not an expression ("),
         ("%weights -o print model.safetensors", "print already names something of Python"),
     ],
 )
@@ -138,4 +138,4 @@ def test_magics_take_a_weight(shell, folder):
     assert shell.namespace["a"].flags.writeable
     shell.run("%tensorstats e")
     assert "mean" in shell.displayed[0]["text/plain"]
-    assert shell.fail("%tonumpy --explain e").endswith("a weight of an explorer has .plan()")
+    assert shell.fail("%tonumpy --explain e").startswith("there is no tensor in this ")

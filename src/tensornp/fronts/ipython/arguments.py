@@ -64,8 +64,6 @@ def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
         pairs, others = getopt.getopt([word.group() for word in words], short, long_names)
     except getopt.GetoptError as error:
         said = f"the options are {', '.join(flags)}" if flags else "there are no options"
-        if error.opt == "help":
-            raise UsageError("a magic shows its help with a question mark behind it: %tonumpy?") from None
         cure = "" if len(error.opt) > 1 else "; put an expression that begins with - into parentheses"
         raise UsageError(f"{error.msg}; {said}{cure}") from None
     late = next((word for word in others if re.match("--[a-z]", word)), "")
@@ -107,7 +105,9 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     try:
         code = compile(expression, _FILE, "eval")
     except NOT_PYTHON as error:
-        raise UsageError(f"{quoted(expression)} is not an expression ({why_not_python(error)}); {usage}") from None
+        # Python adds its own cure after a semicolon.
+        why = str(getattr(error, "msg", "") or error).partition(";")[0]
+        raise UsageError(f"{quoted(expression)} is not an expression ({why}); {usage}") from None
     # A traceback shows the line, like that of a cell.
     linecache.cache[_FILE] = len(expression), None, [f"{line}\n" for line in expression.splitlines()], _FILE
     try:
@@ -118,19 +118,6 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
             like = closest(error.name, filter(str.isidentifier, shell.user_ns)) or closest(expression, files)
             raise UsageError(f"{error}; define it first{like}") from None
         raise
-    except AttributeError as error:
-        # One that is typed here, not one of a property's own code.
-        if any(f"'{name}'" in str(error) for name in code.co_names[1:]):
-            raise UsageError(str(error)) from None
-        raise
-
-
-def why_not_python(error: BaseException) -> str:
-    """Return the message of a compiler error in a few words."""
-    if isinstance(error, (RecursionError, MemoryError)):
-        return "too deeply nested"
-    # Python adds its own cure after a semicolon.
-    return str(getattr(error, "msg", "") or error).partition(";")[0]
 
 
 def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:

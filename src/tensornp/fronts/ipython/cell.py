@@ -12,10 +12,8 @@ from typing import Any
 
 from IPython.core.display_functions import display
 from IPython.core.displayhook import DisplayHook
-from IPython.core.error import InputRejected, UsageError
 
 from tensornp.errors import BadRequestError
-from tensornp.fronts.ipython.arguments import why_not_python
 from tensornp.fronts.ipython.names import ShellSession
 from tensornp.render.layout.words import NOT_PYTHON
 
@@ -31,25 +29,18 @@ class Body:
 
 
 def compile_body(shell: Any, cell: str) -> Body:
-    """Compile the body of a cell magic; raise UsageError if it is not Python."""
-    try:
-        # Below an empty line in place of the magic's own, so that line numbers are right.
-        source = "\n" + shell.transform_cell(cell)
-        filename = shell.compile.cache(source, shell.displayhook.prompt_count, raw_code=cell)
-        nodes = shell.transform_ast(shell.compile.ast_parse(source, filename=filename)).body
-        last = nodes.pop().value if nodes and isinstance(nodes[-1], ast.Expr) else None
-        return Body(
-            shell.compile(ast.Module(nodes, []), filename, "exec"),
-            shell.compile(ast.Expression(last), filename, "eval") if last is not None else None,
-            DisplayHook.semicolon_at_end_of_expression(source),
-            ast.unparse(last) if last is not None else "",
-        )
-    except InputRejected as error:
-        raise UsageError(f"an AST transformer of this shell rejects the cell: {error}") from None
-    except NOT_PYTHON as error:
-        line = getattr(error, "lineno", None)
-        where = f"line {line} of the cell" if line else "the cell"
-        raise UsageError(f"{where} is not valid Python ({why_not_python(error)})") from None
+    """Compile the body of a cell magic."""
+    # Below an empty line in place of the magic's own, so that line numbers are right.
+    source = "\n" + shell.transform_cell(cell)
+    filename = shell.compile.cache(source, shell.displayhook.prompt_count, raw_code=cell)
+    nodes = shell.transform_ast(shell.compile.ast_parse(source, filename=filename)).body
+    last = nodes.pop().value if nodes and isinstance(nodes[-1], ast.Expr) else None
+    return Body(
+        shell.compile(ast.Module(nodes, []), filename, "exec"),
+        shell.compile(ast.Expression(last), filename, "eval") if last is not None else None,
+        DisplayHook.semicolon_at_end_of_expression(source),
+        ast.unparse(last) if last is not None else "",
+    )
 
 
 def run(shell: Any, body: Body) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 from traitlets import All, Enum, Int, Union, observe
@@ -111,8 +110,6 @@ class GuideMagics(SessionMagics):
         """
         from tensornp.render.layout.document import displayed
 
-        if line.strip():
-            raise UsageError("%tensornp takes no argument; %config TensorDisplay sets an option")
         with as_usage_errors("%tensornp"):
             display(displayed("%tensornp", self._guide), raw=True)
 

@@ -52,14 +52,14 @@ class Extension:
         undo.callback(ledger.forget)
         live = Live(shell, lambda: config.options, ledger)
         undo.callback(live.close)
-        for publisher in live.publishers:
-            undo.callback(publisher.unregister_hook, live.see)
-            publisher.register_hook(live.see)
+        for publisher in (shell.display_pub, shell.displayhook):
+            if hasattr(publisher, "register_hook"):
+                undo.callback(publisher.unregister_hook, live.see)
+                publisher.register_hook(live.see)
         printers = TensorPrinters(shell, config, ledger.look, live.note)
         undo.callback(printers.unregister)
         printers.register()
         memory = MemoryMagics(shell, config, live, ledger)
-        undo.callback(memory.end)
         ours += [memory, *(cls(shell, config, live, ledger) for cls in (TensorMagics, ValueMagics, GuideMagics))]
         for magics in ours[1:]:
             undo.callback(self._remove_magics, magics)
@@ -70,6 +70,7 @@ class Extension:
         for event, callback in (
             ("pre_run_cell", live.before_cell),
             ("post_run_cell", live.after_cell),
+            ("post_run_cell", memory.after_cell),
             ("post_execute", printers.forget),
         ):
             undo.callback(_remove, shell.events.callbacks[event], callback)

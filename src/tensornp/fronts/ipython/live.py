@@ -6,7 +6,7 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -89,13 +89,6 @@ class Live:
         """Whether widgets are wanted, and there is a kernel with a front end; a terminal has none."""
         has_kernel = getattr(self._shell, "kernel", None) is not None
         return self._options().widget != "never" and has_kernel and not runs_without_page(self._shell)
-
-    @property
-    def publishers(self) -> Iterator[Any]:
-        """The publishers of displays and results in this shell."""
-        for publisher in (self._shell.display_pub, self._shell.displayhook):
-            if hasattr(publisher, "register_hook"):
-                yield publisher
 
     # --- what is shown
 

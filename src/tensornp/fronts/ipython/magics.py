@@ -23,8 +23,6 @@ from tensornp.fronts.ipython.names import check_identifier
 if TYPE_CHECKING:
     from tensornp.core.convert.plan import ConversionPlan
 
-MAX_NOTED = 100
-"""Tensors of one conversion that are remembered, so that a later change is told."""
 OPTIONS = {"tonumpy": "view,v share,s copy,c dtype,d= out,o= explain", "totensor": "out,o="}
 
 
@@ -105,7 +103,7 @@ class TensorMagics(SessionMagics):
         value = evaluated(self.shell, rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
             if is_container(value) and not holds_arrays(value):
-                raise UsageError(_nothing_in(value, "array", "torch.tensor(...)"))
+                raise UsageError(f"there is no array in this {type(value).__name__}")
             tensor = to_tensor(value)
             if is_array(value) and not rest.endswith(";"):
                 display(displayed("the receipt", lambda: way_back_document(why_copied(value), value.nbytes)), raw=True)
@@ -125,8 +123,6 @@ class TensorMagics(SessionMagics):
     def _converted(
         self, value: Any, options: dict[str, str], arguments: dict[str, Any], expression: str, *, is_quiet: bool
     ) -> Any:
-        import torch
-
         from tensornp.core.convert.budget import Budget
         from tensornp.core.convert.to_numpy import plan, plan_from, to_numpy
         from tensornp.core.lowlevel.attributes import is_tensor
@@ -136,37 +132,28 @@ class TensorMagics(SessionMagics):
         from tensornp.core.tensor.dtypes import name_of
         from tensornp.core.tensor.info import inspect
         from tensornp.core.tensor.stand_ins import is_tensor_like
-        from tensornp.core.tensor.weight import is_weight
         from tensornp.render.layout.document import bundle
         from tensornp.render.tensor.receipt import receipt_html, receipt_text, receipts_text
 
-        if is_weight(value) and "explain" in options:
-            raise UsageError("--explain takes a tensor or a container of them; a weight of an explorer has .plan()")
         receipts: list[ConversionPlan] = []
         dtype = ""
-        tensors: list[torch.Tensor] = []
-
-        def note(leaf: Any) -> None:
-            receipts.append(plan(leaf, **arguments))
-            if is_tensor(leaf):
-                tensors.append(leaf)
-
-        map_leaves(note, value, is_tensor_like)
         if is_tensor(value):
             # With the operations that saved it for backward.
             seen = looked_at(value, inspect(value), self._ledger.surroundings_of)[0]
             limits = dict(arguments)
             budget = Budget(limits.pop("max_nbytes"))
             receipts, dtype = [plan_from(seen, budget, **limits)], name_of(seen.dtype)
+        else:
+            map_leaves(lambda leaf: receipts.append(plan(leaf, **arguments)), value, is_tensor_like)
         if not receipts and (is_container(value) or "explain" in options):
-            raise UsageError(_nothing_in(value, "tensor", "np.array(...)"))
+            raise UsageError(f"there is no tensor in this {type(value).__name__}")
         if "explain" in options:
             print(_explained(value, receipts, expression))
             return None
         array = to_numpy(value, **arguments)
-        with outside_modes():
-            for tensor in tensors[:MAX_NOTED]:
-                self._ledger.note_conversion(tensor, array if tensor is value else None)
+        if is_tensor(value):
+            with outside_modes():
+                self._ledger.note_conversion(value, array)
         if receipts and not is_quiet and is_container(value):
             print(receipts_text(receipts))
         elif receipts and not is_quiet:
@@ -194,13 +181,6 @@ class TensorMagics(SessionMagics):
         if last is None:
             raise UsageError("the cell has run, but its last line has no value; name the variables to convert")
         return last
-
-
-def _nothing_in(value: Any, wanted: str, cure: str) -> str:
-    """Return the error of a container without tensors or arrays, with a cure for numbers."""
-    is_numbers = isinstance(value, (list, tuple)) and all(isinstance(one, (int, float)) for one in value)
-    said = f"; {cure} converts numbers" if is_numbers and value else ""
-    return f"there is no {wanted} in this {type(value).__name__}{said}"
 
 
 def _explained(value: Any, receipts: list[ConversionPlan], expression: str) -> str:

@@ -8,7 +8,6 @@ from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class, no_var_expand
 from IPython.display import display
 
-from tensornp.errors import TensornpError
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_names
 from tensornp.fronts.ipython.config import SessionMagics
 from tensornp.fronts.ipython.names import ShellSession, release
@@ -104,12 +103,6 @@ class MemoryMagics(SessionMagics):
 
         self._live.show(anchor, live_table)
 
-    def end(self) -> None:
-        """End the watch."""
-        if self._made_watch is not None:
-            self._made_watch.remove([])
-            self._follow()
-
     @no_var_expand
     @line_magic
     def tensorwatch(self, line: str) -> None:
@@ -131,7 +124,6 @@ class MemoryMagics(SessionMagics):
         names = list(dict.fromkeys(split_names(rest)))
         if "off" in options:
             gone = self._watch.remove(names)
-            self._follow()
             missing = [name for name in names if name not in gone]
             if missing:
                 raise UsageError(f"{missing[0]} is not watched; %tensorwatch lists what is")
@@ -141,25 +133,15 @@ class MemoryMagics(SessionMagics):
             watched = ", ".join(self._watch.names)
             print(f"watched after each cell: {watched}" if watched else "nothing is watched; %tensorwatch NAME begins")
             return
-        try:
+        with as_usage_errors():
             count = self._watch.add(names)
-        except TensornpError as error:
-            raise UsageError(str(error)) from None
-        self._follow()
         noun = "tensor or array" if count == 1 else "tensors or arrays"
         print(f"watching {', '.join(names)} ({count:,} {noun}) after each cell")
 
-    def _follow(self) -> None:
-        """Register the callback exactly while something is watched."""
-        events = self.shell.events
-        is_called = self._after_cell in events.callbacks["post_run_cell"]
-        if self._watch.names and not is_called:
-            events.register("post_run_cell", self._after_cell)
-        elif is_called and not self._watch.names:
-            events.unregister("post_run_cell", self._after_cell)
-
-    def _after_cell(self, result: Any) -> None:
-        """Show the changes; an exception here would be printed below every cell."""
+    def after_cell(self, result: Any) -> None:
+        """Show the changes of what is watched; an exception here would be printed below every cell."""
+        if self._made_watch is None:
+            return
         from tensornp.core.lowlevel.attributes import error_text
         from tensornp.core.memory.changes import Report, ReportLine
 

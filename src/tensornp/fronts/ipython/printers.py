@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
 from IPython.utils.dir2 import get_real_method
 
+from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ours import has_own_display, is_met_tensor, is_ours, stands_for_tensor, unshown_text
+from tensornp.fronts.ours import has_own_display, is_ours, stands_for_tensor, unshown_text
 
 if TYPE_CHECKING:
     from tensornp.core.summary.surroundings import Look
@@ -87,9 +88,7 @@ class TensorPrinters:
         if not self._is_anothers(before):
             self._momentary = type(obj), before
             self._texts.type_printers[type(obj)] = self._print
-            self._ready = {
-                mime: (obj, text) for mime, text in made.items() if mime == "text/plain" or is_met_tensor(obj)
-            }
+            self._ready = {mime: (obj, text) for mime, text in made.items() if mime == "text/plain" or is_tensor(obj)}
         return made
 
     def _restore_text(self) -> None:
@@ -125,7 +124,7 @@ class TensorPrinters:
 
     def _card_of(self, obj: Any) -> dict[str, str] | None:
         """Return the text and the HTML of a card, or None for objects that others display."""
-        is_one = is_met_tensor(obj)
+        is_one = is_tensor(obj)
         if not (is_one or is_ours(obj, self._has_other_display)):
             return None
         from tensornp.core.summary.card import TensorSummary
