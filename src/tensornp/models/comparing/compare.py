@@ -17,7 +17,7 @@ from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.one_sided import without_exempt
+from tensornp.models.comparing.rows import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import has_weights, why_nothing
