@@ -87,7 +87,7 @@ def _spelled(name: str) -> str:
 
 
 def _prefixes_of(names: Collection[str], others: Collection[str]) -> list[str]:
-    """Return the empty prefix, and what most often stands before a name of the other side if that is clear."""
+    """Return the empty prefix, and what most often stands before names of the other side."""
     found: Counter[str] = Counter()
     for name in islice(names, _MAX_NAMES):
         places = (i + 1 for i, letter in enumerate(name) if letter == ".")
