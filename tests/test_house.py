@@ -38,7 +38,7 @@ HOMES = {
     "psutil": {"core/convert/budget"},
     "jax": {"core/convert/to_tensor"},
     "cupy": {"core/convert/to_tensor"},
-    "fsspec": {"models/files/remote_file"},
+    "fsspec": {"models/files/address"},
     "gguf": {"models/formats/gguf"},
     "tqdm": {"models/scan/run"},
     "pandas": {"models/scan/table"},

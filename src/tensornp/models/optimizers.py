@@ -1,133 +1,33 @@
-"""List the states of optimizers, live and saved, by the parameters that they belong to."""
+"""Find state dicts of optimizers, and the parameter that each state belongs to."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.paths import is_plain_value
 from tensornp.errors import BadRequestError
-from tensornp.models.entries.entry import WeightEntry, noted, nothing
+from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.names.quoted import shown_name
-
-if TYPE_CHECKING:
-    import torch
-
-    from tensornp.models.live.listing import Listing
 
 GROUPS, STATE, PARAMS, NAMES = "param_groups", "state", "params", "param_names"
 _MAX_DEPTH = 5
 """Keys among which a state dict begins, as of ``["optimizer_states"][0]["state"]``."""
-_WRAPPED = ("optimizer", "_optimizer")
-"""Attributes by which an optimizer of accelerate or Lightning holds the one that it stands for."""
 Path = tuple[Any, ...]
-Modules = Iterable[tuple[str, Any]]
 
 
-def list_optimizer(
-    listing: Listing, optimizer: Any, name: str, code: str, model: torch.nn.Module | None, modules: Iterable[Modules]
-) -> None:
-    """List the states of an optimizer and the settings of its groups; no code of the user runs.
-
-    Names come from the optimizer, else from `model`, else from the first `modules` that have its parameters. An unnamed
-    parameter is named by its place. States of objects in no group come last.
-    """
-    # Files are listed without torch.
-    from tensornp.core.tensor.containers import items_of
-    from tensornp.models.entries.in_memory import weight_of
-    from tensornp.models.live.listing import joined
-    from tensornp.models.live.module import parameters_of
-
-    optimizer, code = _keeper_of(optimizer, code)
-    attributes = object.__getattribute__(optimizer, "__dict__")
-    state, groups = attributes.get(STATE), attributes.get(GROUPS)
-    groups = [one for one in groups if isinstance(one, dict)] if isinstance(groups, list) else []
-    if not isinstance(state, dict) or not groups:
-        listing.note(name or code, optimizer)
-        return
-    parameters = [one for group in groups for one in _params_of(group)]
-    listing.seen |= set(map(id, parameters))
-    names: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
-    if not names and not all(map(_told_names, groups)):
-        names = next(filter(None, (_names_in(parameters, some) for some in modules)), {})
-    number = -1
-    for i, group in enumerate(groups):
-        options = {key: value for key, value in items_of(group) if key not in (PARAMS, NAMES)}
-        place = f"{GROUPS}.{i}"
-        _list_tree(listing, options, joined(name, place), code and f"{code}.{GROUPS}[{i}]", place)
-        told = _told_names(group)
-        for j, parameter in enumerate(_params_of(group)):
-            number += 1
-            its_name = joined(name, STATE, told.get(j) or names.get(id(parameter)) or f"{GROUPS}[{i}].params[{j}]")
-            reached = code and f"{code}.{STATE}[{code}.{GROUPS}[{i}]['params'][{j}]]"
-            saved = f"{STATE}.{number}"
-            # Not by `[]`, which would give it a state; a parameter is its key by identity.
-            held = dict.get(state, parameter)
-            is_empty = held is None or (issubclass(type(held), dict) and not held)
-            if is_empty or not _list_tree(listing, held, its_name, reached, saved, joined(name, saved)):
-                device = weight_of("", "", parameter, "").location
-                why = "no state yet" if is_empty else "its state has no tensor"
-                pending = nothing(its_name, STATE, reached, why, device, is_pending=True)
-                listing.put(pending._with_(_saved_as=(saved,)))
-    known = set(map(id, parameters))
-    for key, held in items_of(state):
-        if id(key) not in known:
-            _list_tree(listing, {key: held}, joined(name, STATE), code and f"{code}.{STATE}", STATE)
-
-
-def _list_tree(listing: Listing, tree: Any, name: str, code: str, saved: str, plain: str = "") -> bool:
-    """List an object, and return whether it has tensors, which are `saved` by another name.
-
-    Numbers in the state of a parameter are named as they are saved, by `plain`.
-    """
-    from tensornp.models.live.listing import plain_of
-
-    has_tensors = False
-    for leaf in listing.leaves(tree, name, code):
-        tail = leaf.name.removeprefix(name)
-        its_name = plain + tail if plain and is_plain_value(plain_of(leaf.what)) else leaf.name
-        entry = listing.weight(leaf._replace(name=its_name))
-        if entry is not None:
-            has_tensors = True
-            listing.put(entry._with_(kind=STATE if saved.startswith(STATE) else entry.kind, _saved_as=(saved + tail,)))
-    return has_tensors
-
-
-def _keeper_of(optimizer: Any, code: str) -> tuple[Any, str]:
-    """Return the optimizer inside a wrapper."""
-    import torch
-
-    own = object.__getattribute__(optimizer, "__dict__")
-    name = next((one for one in _WRAPPED if issubclass(type(own.get(one)), torch.optim.Optimizer)), "")
-    return (own[name], code and f"{code}.{name}") if name and STATE not in own else (optimizer, code)
-
-
-def _names_in(parameters: list[Any], modules: Modules) -> dict[int, str]:
-    """Return parameter names by identity: in the first module that has all of them, else in all modules."""
-    from tensornp.models.live.module import parameters_of
-
-    wanted = set(map(id, parameters))
-    found: dict[int, str] = {}
-    for name, module in modules:
-        own = {id(one.tensor): one.name for one in parameters_of(module) or ()}
-        if wanted <= own.keys():
-            return own
-        found = {key: f"{name}.{called}" for key, called in own.items() if key in wanted} | found
-    return found
-
-
-def _params_of(group: Any) -> Sequence[Any]:
+def params_of(group: Any) -> Sequence[Any]:
     """Return the parameters of a group, or in a state dict the keys of their states."""
     params = group.get(PARAMS) if _is_mapping(group) else ()
     return params if isinstance(params, (list, tuple)) else ()
 
 
-def _told_names(group: Any) -> dict[int, str]:
+def told_names(group: Any) -> dict[int, str]:
     """Return the names that a group gives to its parameters, by their places."""
     names = group.get(NAMES) if _is_mapping(group) else ()
-    if not isinstance(names, (list, tuple)) or len(names) != len(_params_of(group)):
+    if not isinstance(names, (list, tuple)) or len(names) != len(params_of(group)):
         return {}
     return {place: name for place, name in enumerate(names) if type(name) is str and name}
 
@@ -145,8 +45,8 @@ class SavedOptimizer:
         self.states: dict[str, tuple[int, str]] = {}
         self._names: dict[int, str] = {}
         for group in groups:
-            first, params = len(self.params), _params_of(group)
-            self._names |= {first + place: name for place, name in _told_names(group).items()}
+            first, params = len(self.params), params_of(group)
+            self._names |= {first + place: name for place, name in told_names(group).items()}
             self.params.extend(params)
             self.num_groups += bool(params)
         # torch.distributed.checkpoint makes texts of the keys of states.
@@ -189,17 +89,14 @@ def _named(entry: WeightEntry, name: str, tail: str) -> WeightEntry:
 
 
 def named_by(
-    entries: list[WeightEntry], optimizers: Sequence[SavedOptimizer], model: torch.nn.Module | None
+    entries: list[WeightEntry], optimizers: Sequence[SavedOptimizer], parameters: Sequence[WeightEntry] | None
 ) -> list[WeightEntry]:
-    """Return the weights, with the names of a model's parameters for saved states.
+    """Return the weights, with names for saved states from the `parameters` of a model.
 
     BadRequestError if there are optimizers, and it is the model of none.
     """
-    if model is None:
+    if parameters is None:
         return entries
-    from tensornp.models.live.module import parameters_of
-
-    parameters = parameters_of(model) or []
     why = [one.why_not_of(parameters) for one in optimizers]
     if why and all(why):
         raise BadRequestError(f"the states are not named by this model, {why[0]}; leave model out")

@@ -11,9 +11,8 @@ from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window_values import Subject, subject_of
 from tensornp.errors import BadRequestError, NoDataError
-from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.live.gradients import why_unmoved
 from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.columns import searched

@@ -95,7 +95,8 @@ def test_shapes_are_told():
     [
         (["a.w", "b.w"], ["a.w", "b.w"], ("", "")),
         (["a.w", "b.w"], ["module.a.w", "module.b.w"], ("", "module.")),
-        (["model.a.w"], ["_orig_mod.a.w"], ("model.", "_orig_mod.")),
+        (["model.a.w"], ["_orig_mod.a.w"], ("", "")),
+        (["model.a.w", "ema.a.w"], ["a.w"], ("model.", "")),
         (["a.w"], ["_orig_mod.module.a.w"], ("", "_orig_mod.module.")),
         (["model.a.w", "model.b.w", "head"], ["model.a.w", "model.b.w", "head"], ("", "")),
         ([], ["module.a"], ("", "")),

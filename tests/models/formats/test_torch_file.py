@@ -16,8 +16,8 @@ import torch
 from written_torch import named, tensor, written
 
 import tensornp as tnp
+from tensornp.models.pickles.leaves import WantedImport
 from tensornp.models.pickles.reader import Import
-from tensornp.models.pickles.wanted import WantedImport
 from tensornp.render.layout.style import ALARM_TEXT
 from tensornp.render.models.weights import weights_document
 

@@ -23,7 +23,7 @@ from written_dcp import ITEMS, in_rows, save, whole, written
 
 import tensornp as tnp
 from tensornp.fronts.command_line import main
-from tensornp.models.files import remote_file
+from tensornp.models.files import address as remote_file
 from tensornp.render.models.weights import weights_document
 
 HEAD = 65_536

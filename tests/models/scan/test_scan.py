@@ -46,8 +46,8 @@ def test_the_worst_comes_first_with_its_numbers(model):
         ("layers.1.w", ["1 of 210,300 is NaN"]),
         ("inf", ["1 of 2 is infinite"]),
         ("bn.running_var", ["a running variance is 0, and not positive"]),
-        ("full", ["a value is 65504, the largest that float16 has"]),
         ("f8", ["a value is 448, the largest that float8_e4m3fn has", "all 3 are 448"]),
+        ("full", ["a value is 65504, the largest that float16 has"]),
         ("ones", ["all 5 are 1"]),
     ]
     assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 findings, 1 more probably intended>"

@@ -17,7 +17,7 @@ from tensornp.core.values.compare.compare import compare as compare_tensors
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.models.comparing.comparison import WeightsComparison
-from tensornp.models.comparing.one_sided import without_exempt
+from tensornp.models.comparing.rows import without_exempt
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import has_weights, why_nothing
@@ -130,7 +130,8 @@ def _matched(own: dict[str, WeightEntry], others: dict[str, WeightEntry]) -> Mat
         (names, _called(others, 0)), (_called(own, 0), other_names), (_called(own, 0), _called(others, 0)),
         (_called(own, -1), _called(others, -1)),
     )  # fmt: skip
-    return max(first, *starmap(matched, tried), key=lambda found: len(found.pairs))
+    # States have no prefix in their other names.
+    return max(first, *starmap(matched, tried), key=lambda found: (len(found.pairs), not any(found.prefixes)))
 
 
 def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import torch
 
+from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
+from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import BadRequestError, NoSuchWeightError
-from tensornp.models.comparing.one_sided import differing_values, sides_of
-from tensornp.models.comparing.rows import STEP, has_other_shape, quantity_of, rows_of
+from tensornp.models.comparing.rows import STEP, differing_values, has_other_shape, quantity_of, rows_of, sides_of
 from tensornp.models.entries.entry import NotOfModule, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
+from tensornp.models.live.gradients import gradients_of
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
@@ -278,3 +280,27 @@ def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int =
         _, sizes, _ = torch.svd_lowrank(matrix, min(2 * wanted + _MORE, *matrix.shape))
     total = float(matrix.abs().square_().sum(dtype=torch.float64))
     return min(float(sizes[:wanted].double().square().sum()) / total, 1.0)
+
+
+@outside_modes
+def why_unmoved(found: WeightsComparison) -> dict[str, str]:
+    """Return a fact on each parameter that did not move: "frozen", "no .grad", "zero .grad".
+
+    "no .grad" is said only if another parameter has one now: optimizers set them to None between two steps.
+    """
+    side = found._second if found._second.is_of_module else found._first
+    names = {name: found._pairs[name] if side is found._second else name for name in found}
+    parameters = {name: side[own] for name, own in names.items() if side[own].kind == "parameter"}
+    trained = {name: one for name, one in parameters.items() if one._is_trained and is_of_torch(one.tensor)}
+    unmoved = [name for name in parameters if found[name].equal and not found[name]._note]
+    unguarded = Unguarded()
+    gradients = gradients_of((trained[name] for name in unmoved if name in trained), unguarded)
+    has_any = any(unguarded.grad_of(one.tensor) is not None for one in trained.values())
+    why = {name: "frozen" for name in unmoved if parameters[name]._is_trained is False}
+    for name in unmoved:
+        gradient = gradients.get(parameters[name].name)
+        if gradient is not None and gradient.norm is not None:
+            why[name] = f"non-zero .grad (norm {gradient.norm:.3g})" if gradient.norm else "zero .grad"
+        elif name in trained and has_any and gradient is None and not unguarded.left_out:
+            why[name] = "no .grad"
+    return why

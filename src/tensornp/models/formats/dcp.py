@@ -19,12 +19,11 @@ from tensornp.models.entries.take import Shape
 from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.chunks import ChunkSource, StoredChunk, opened_item, why_not_whole
-from tensornp.models.formats.contents import Beside, Contents, problems_of
-from tensornp.models.formats.table import METADATA, listed
+from tensornp.models.formats.table import METADATA, Beside, Contents, listed, problems_of
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.optimizers import GROUPS, SavedOptimizer, optimizers_in
-from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, names_of, shown_key
+from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, WantedImport, names_of, shown_key, wanted_of
 from tensornp.models.pickles.reader import Opaque
 from tensornp.models.pickles.torch_pickle import (
     PickledTensor,
@@ -34,7 +33,6 @@ from tensornp.models.pickles.torch_pickle import (
     sizes_of,
     torch_name,
 )
-from tensornp.models.pickles.wanted import WantedImport, wanted_of
 
 _MAX_NBYTES = 2**28
 """Bytes of `.metadata`: a model of 1,000 ranks and its optimizer have 1.2 million chunks."""

@@ -22,7 +22,7 @@ from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.take import VALUES, Array, Ranges
 from tensornp.models.files.source_file import ListedFile, overlapping
 from tensornp.models.files.zip_directory import ByteRange
-from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.table import Contents
 from tensornp.models.names.quoted import shown_name
 
 GGUF_MAGIC = b"GGUF"

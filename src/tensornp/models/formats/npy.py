@@ -21,7 +21,7 @@ from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.files.zip_directory import ByteRange, PackedMember, Record, records_of, zip_errors
-from tensornp.models.formats.contents import Contents
+from tensornp.models.formats.table import Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
 SUFFIX = ".npy"

@@ -16,8 +16,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.take import Shape
 from tensornp.models.files.source_file import ListedFile
-from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.table import NUM_LOOKED_AT, SAFETENSORS, what_it_seems
+from tensornp.models.formats.table import NUM_LOOKED_AT, SAFETENSORS, Contents, what_it_seems
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
 MAX_HEADER_NBYTES = 100_000_000

@@ -5,17 +5,19 @@ From the rows derive which file is read by what, which names are completed and s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.errors import CheckpointError
-from tensornp.models.files.address import Address, Place
+from tensornp.models.files.address import Address, Place, RemoteFile
 from tensornp.models.files.source_file import ListedFile, SourceFile
+from tensornp.models.names.quoted import shown_name
 
 if TYPE_CHECKING:
-    from tensornp.models.formats.contents import Contents
+    from tensornp.models.entries.entry import WeightEntry
+
 
 SAFETENSORS = ".safetensors"
 METADATA, ITEMS_SUFFIX = ".metadata", ".distcp"
@@ -74,8 +76,6 @@ def listed(path: Place, nbytes: int = 2**16) -> ListedFile:
     """Return the file at a path, or at an address, where it is asked for so many bytes."""
     if not isinstance(path, Address):
         return SourceFile.at(path)
-    from tensornp.models.files.remote_file import RemoteFile
-
     return RemoteFile.at(path, nbytes)
 
 
@@ -118,3 +118,34 @@ def what_it_seems(begins: bytes) -> str:
         return ""
     text = begins.lstrip()
     return next((words for magic, words in _MAGIC.items() if text.startswith(magic)), "")
+
+
+class Beside(dict[str, Any]):
+    """Values next to the weights of a container, by name; a comparison compares them."""
+
+
+class Contents(NamedTuple):
+    """Weights, metadata, problems, and optimizers with their states."""
+
+    entries: list[WeightEntry]
+    metadata: Mapping[str, Any]
+    problems: list[str]
+    optimizers: Sequence[Any] = ()
+
+
+def problem_of_part(name: str, problem: str) -> str:
+    """Return a problem of the same class with the name of its file."""
+    retold: Callable[[str], str] = getattr(problem, "retold", type(problem))
+    return retold(f"{shown_name(name)}: {problem}")
+
+
+def problems_of(entries: Iterable[WeightEntry]) -> list[str]:
+    """Return a sentence for each reason why weights have no values, with the first of its weights."""
+    names: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.problem:
+            names.setdefault(entry.problem, []).append(entry.name)
+    return [
+        f"{shown_name(some[0])}{f' and {len(some) - 1:,} more' if len(some) > 1 else ''}: {problem}"
+        for problem, some in names.items()
+    ]

@@ -19,14 +19,9 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.relations import relate
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.listing import MAX_LEAVES, Listing
-from tensornp.models.live.module import list_module
-from tensornp.models.optimizers import (
-    is_number_or_name,
-    is_saved_optimizer,
-    list_optimizer,
-    named_by,
-    optimizers_in,
-)
+from tensornp.models.live.module import list_module, parameters_of
+from tensornp.models.live.optimizer import list_optimizer
+from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, named_by, optimizers_in
 from tensornp.models.quantization import with_meaning, with_pairs
 
 _INDEX = re.compile(r"\[(\d{1,9})\]")
@@ -60,7 +55,7 @@ def explorer_of(
         if not entries and not is_saved_optimizer(obj):
             raise BadRequestError("; ".join((why_nothing(obj), *problems)))
         saved, entries = optimizers_in(obj, listing.keys, entries)
-        entries = named_by(entries, saved, model)
+        entries = named_by(entries, saved, parameters_of(model))
     entries, _ = with_meaning(relate(entries))
     return WeightsExplorer(
         with_pairs(entries), expression or type(obj).__name__, metadata=values, problems=problems,

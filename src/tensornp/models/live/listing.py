@@ -17,7 +17,7 @@ from tensornp.core.tensor.paths import PLAIN_CLASSES, is_plain_tuple, is_plain_v
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
 from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
-from tensornp.models.formats.contents import Beside
+from tensornp.models.formats.table import Beside
 from tensornp.models.names.quoted import MAX_INSIDE, cut, unique_names
 
 MAX_LEAVES = 5_000_000

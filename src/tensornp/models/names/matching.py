@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from itertools import islice, product
 from typing import NamedTuple
 
-WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+_WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 """Names that wrappers put before those of the wrapped module."""
-PREFIXES = (*WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.", "ema.")
+_PREFIXES = (*_WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.")
 """Prefixes that wrappers and training scripts put before the names."""
+_MAX_NAMES = 2000
+"""Names in which a common prefix is looked for."""
 
 _SPELLINGS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
-        (rf"(?<=\.)({'|'.join(map(re.escape, WRAPPERS))})+", ""),
+        (rf"^({'|'.join(map(re.escape, _PREFIXES))})+", ""),
+        (rf"(?<=\.)({'|'.join(map(re.escape, _WRAPPERS))})+", ""),
         # PEFT saves an adapter without its name, such as "default", and what it wraps without what wraps it.
         (r"\.(lora_[AB])\.[^.]+(?=\.weight$)", r".\1"),
         (r"\.(lora_embedding_[AB])\.[^.]+$", r".\1"),
@@ -28,8 +32,6 @@ _SPELLINGS = tuple(
     )
 )
 """Patterns of names that libraries write in several ways, and one way to write them all."""
-_MAX_PREFIXES = 3
-"""How many of them may follow each other."""
 
 
 class Matched(NamedTuple):
@@ -62,7 +64,8 @@ def matched(first: Collection[str] | Mapping[str, str], second: Collection[str] 
 def _paired(own: dict[str, str], others: dict[str, str]) -> tuple[dict[str, str], tuple[str, str]]:
     """Return pairs with a common key, and the pair of prefixes that gives most."""
     best: tuple[int, tuple[str, str]] = (-1, ("", ""))
-    for a, b in _candidates(own, others):
+    candidates = product(_prefixes_of(own, others), _prefixes_of(others, own))
+    for a, b in sorted(candidates, key=lambda pair: bool(pair[0]) + bool(pair[1])):
         common = len(_without(own, a).keys() & _without(others, b).keys())
         if common > best[0]:
             best = common, (a, b)
@@ -83,29 +86,16 @@ def _spelled(name: str) -> str:
     return name
 
 
-def _candidates(first: Collection[str], second: Collection[str]) -> list[tuple[str, str]]:
-    """Return the pairs of prefixes to try, the ones with fewer prefixes first."""
-    own, others = _prefixes_of(first), _prefixes_of(second)
-    if set(first).isdisjoint(second):
-        own += _prefix_before(first, second)
-        others += _prefix_before(second, first)
-    pairs = [(a, b) for a in own for b in others if a != b or not a]
-    return sorted(pairs, key=lambda pair: bool(pair[0]) + bool(pair[1]))
-
-
-def _prefixes_of(names: Collection[str]) -> list[str]:
-    """Return known prefixes of the names and their combinations."""
-    found = [""]
-    for _ in range(_MAX_PREFIXES):
-        longer = (begun + prefix for begun in found for prefix in PREFIXES)
-        found += [one for one in dict.fromkeys(longer) if one not in found and any(n.startswith(one) for n in names)]
-    return found
-
-
-def _prefix_before(names: Collection[str], others: Collection[str]) -> list[str]:
-    first = next((name for name in others if name not in names), "")
-    found = [name.removesuffix(first) for name in names if name.endswith(f".{first}")] if first else []
-    return found if len(found) == 1 else []
+def _prefixes_of(names: Collection[str], others: Collection[str]) -> list[str]:
+    """Return the empty prefix, and what most often stands before names of the other side."""
+    found: Counter[str] = Counter()
+    for name in islice(names, _MAX_NAMES):
+        places = (i + 1 for i, letter in enumerate(name) if letter == ".")
+        found.update(name[:i] for i in places if name[i:] in others)
+    most = max(found.values(), default=0)
+    often = [prefix for prefix, times in found.items() if times == most]
+    known = [prefix for prefix in often if prefix.startswith(_PREFIXES)]
+    return ["", *(often if len(often) == 1 else known[:1])]
 
 
 def _without(names: Collection[str], prefix: str) -> dict[str, str]:

@@ -82,7 +82,7 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def natural(name: str) -> list[str | int]:
-    """Return a sort key by which layer 2 comes before layer 10."""
+    """Return a sort key: layer 2 comes before layer 10."""
     parts: list[str | int] = [*_DIGITS.split(name)]
     parts[1::2] = map(int, parts[1::2])
     return parts

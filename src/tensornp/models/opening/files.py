@@ -19,8 +19,16 @@ from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import Address, Place, why_outside
 from tensornp.models.files.source_file import AbsentError, SourceFile
-from tensornp.models.formats.contents import Beside, Contents, problem_of_part, problems_of
-from tensornp.models.formats.table import SAFETENSORS, SHARDED_SUFFIXES, listed, read_contents
+from tensornp.models.formats.table import (
+    SAFETENSORS,
+    SHARDED_SUFFIXES,
+    Beside,
+    Contents,
+    listed,
+    problem_of_part,
+    problems_of,
+    read_contents,
+)
 from tensornp.models.names.quoted import natural, shown_name, shown_names
 from tensornp.models.quantization import may_have_meaning, with_meaning
 

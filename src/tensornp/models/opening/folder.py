@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, NotOfModule
-from tensornp.models.formats.contents import Contents, problem_of_part
-from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, MODEL_SUFFIXES, SAFETENSORS
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, MODEL_SUFFIXES, SAFETENSORS, Contents, problem_of_part
 from tensornp.models.names.quoted import shown_names
 from tensornp.models.opening.files import (
     OFFLOAD_INDEX,

@@ -10,8 +10,7 @@ from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
-from tensornp.models.formats.contents import Contents
-from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA
+from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening.files import (
     OFFLOAD_INDEX,
@@ -42,10 +41,16 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
+    parameters = None
+    if model is not None:
+        # Files alone are read without the readers of memory.
+        from tensornp.models.live.module import parameters_of
+
+        parameters = parameters_of(model)
     if model is not None and not found.optimizers:
         said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
         raise BadRequestError(f"{said}; leave model out")
-    entries, _ = with_meaning(named_by(found.entries, found.optimizers, model))
+    entries, _ = with_meaning(named_by(found.entries, found.optimizers, parameters))
     entries = with_pairs(entries, found.metadata.get("adapter_config"))
     return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 

@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted, legible, percent
 from tensornp.core.values.compare.compare import DENSE
-from tensornp.models.comparing.comparison import WeightsComparison
+from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
 from tensornp.models.comparing.rows import STEP, parameter_of, quantity_of
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.live.gradients import why_unmoved
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut_inside
 from tensornp.models.outline.fold import Row
 from tensornp.render.layout.document import Document, alarm_line, headed, small_print

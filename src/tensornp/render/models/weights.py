@@ -23,7 +23,7 @@ from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said
 from tensornp.render.layout.words import first_lines, listed, on_this_rank
 
 if TYPE_CHECKING:
-    from tensornp.models.pickles.wanted import WantedImport
+    from tensornp.models.pickles.leaves import WantedImport
 
 MAX_ROWS = 100
 """Rows that a page prints."""
@@ -82,7 +82,7 @@ def _loud(explorer: WeightsExplorer) -> list[Part]:
 
 def _is_loud(problem: str) -> TypeGuard[WantedImport]:
     # Only a pickle imports or calls anything.
-    from tensornp.models.pickles.wanted import WantedImport
+    from tensornp.models.pickles.leaves import WantedImport
 
     return isinstance(problem, WantedImport) and problem.is_alarm
 
