@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from operator import methodcaller
 from typing import Any
 
 import torch
@@ -20,12 +21,13 @@ from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.members import members_of, registered_names
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
-from tensornp.models.entries.entry import COMPUTED, IN_PARTS, WeightEntry, noted
+from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
 from tensornp.models.entries.in_memory import weight_of
 from tensornp.models.entries.source import NoSource, Requested
 from tensornp.models.names.quoted import cut, shown_name
 
 _LISTS = "parametrizations"
+_OF_TORCH, _PACKING = "torch.nn.utils.parametrizations", "torch.ao.nn.quantized."
 _MAX_SAID = 200
 """Characters of an error that ended a computation."""
 
@@ -49,7 +51,10 @@ def offloaded_weight(live: WeightEntry, module: Any, key: str, holder: str) -> W
 
 
 def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
-    """Yield the weights that a module computes; nothing is computed."""
+    """Yield the weights that a module computes or unpacks; nothing is computed."""
+    if any(cls.__module__.startswith(_PACKING) and hasattr(cls, "weight") for cls in type(module).__mro__):
+        row = WeightEntry("weight", COMPUTED, None, "", 0, NoSource(), code and f"{code}.weight()", "packed")
+        yield _on_request(row, module, code, methodcaller("weight"), requires_grad=None, location="cpu")
     for name, parametrization in _parametrizations(module):
         yield _parametrized(name, parametrization, module, code)
 
@@ -67,12 +72,17 @@ def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> 
     held: Mapping[str, Any] = object.__getattribute__(parametrization, "__dict__")
     members = (one for table in ("_parameters", "_buffers") for one in members_of(held.get(table)))
     originals = {key: weight_of("", "", one, "") for key, one in members if is_tensor(one)}
+    # Those of others may give a weight of any shape.
+    is_kept = all(type(step).__module__ == _OF_TORCH for _, step in members_of(held.get("_modules")))
+    original = originals.get("original1") or originals.get("original") if is_kept else None
+    shape, dtype = (original.shape, original.dtype) if original is not None else (None, "")
     location = next((one.location for one in originals.values()), "")
-    is_sharded = any(one.problem == IN_PARTS for one in originals.values())
-    problem = "it is computed from sharded tensors, which takes all ranks" if is_sharded else ""
+    problem = "what it is computed from is on the meta device" if location == META else ""
+    if any(one.problem == IN_PARTS for one in originals.values()):
+        problem = "it is computed from sharded tensors, which takes all ranks"
     code = f"{holder}.{name}" if is_attribute_name(name) else f"getattr({holder}, {name!r})"
     note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
-    row = WeightEntry(name, COMPUTED, None, "", 0, NoSource(), holder and code, note, problem)
+    row = WeightEntry(name, COMPUTED, shape, dtype, 0, NoSource(), holder and code, note, problem)
     return _on_request(row, module, holder, lambda module: _computed(dict(_parametrizations(module)).get(name)),
                        requires_grad=None, location=location)  # fmt: skip
 
