@@ -6,14 +6,16 @@ from collections import Counter
 from html import escape
 from math import isfinite
 
-from tensornp.core.memory.changes import Report
+from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
+from tensornp.render.layout.words import listed
 
 MAX_LINES = 20
 """Lines that are seen at once; a fold has the others."""
 MAX_UNFOLDED = 3
 """Lines that need no summary."""
+MAX_NAMES = 3
 
 
 def report_document(report: Report) -> Document:
@@ -46,9 +48,12 @@ def _summary(report: Report) -> str:
 
 
 def _lines(report: Report) -> list[tuple[str, str]]:
-    """Return each line with its alarm; the largest changes first, and counts last."""
-    ordered = sorted(report.lines, key=lambda one: (not one.alarm, one.is_count, -one.size))
-    return [(": ".join(filter(None, [one.name, " · ".join(one.parts)])), one.alarm) for one in ordered]
+    """Return each line with its alarm, equal ones as one; the largest changes first, and counts last."""
+    alike: dict[tuple[str, ...], list[ReportLine]] = {}
+    for line in sorted(report.lines, key=lambda one: (not one.alarm, one.is_count, -one.size)):
+        alike.setdefault(line.parts, []).append(line)
+    named = ((listed([one.name for one in group if one.name], MAX_NAMES), group[0]) for group in alike.values())
+    return [(": ".join(filter(None, [names, " · ".join(first.parts)])), first.alarm) for names, first in named]
 
 
 def _divs(lines: list[tuple[str, str]]) -> str:

@@ -100,7 +100,7 @@ def window_of(
 
 
 def parse_index(text: str, shape: Index, begin: Index | None = None) -> Index:
-    """Return the index of an element, of a slice the first; `text` is a NumPy index, which is never evaluated.
+    """Return the index of an element, or of the first of a slice, without an evaluation of `text`.
 
     A whole axis, ``:`` or ``...``, gives that of `begin`, or 0.
     """
