@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from math import isfinite
+from typing import Any
 
 from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.render.layout.document import Document, Part
@@ -16,6 +17,7 @@ MAX_LINES = 20
 MAX_UNFOLDED = 3
 """Lines that need no summary."""
 MAX_NAMES = 3
+"""Names in one line."""
 
 
 def report_document(report: Report) -> Document:
@@ -48,12 +50,17 @@ def _summary(report: Report) -> str:
 
 
 def _lines(report: Report) -> list[tuple[str, str]]:
-    """Return each line with its alarm, equal ones as one; the largest changes first, and counts last."""
-    alike: dict[tuple[str, ...], list[ReportLine]] = {}
-    for line in sorted(report.lines, key=lambda one: (not one.alarm, one.is_count, -one.size)):
-        alike.setdefault(line.parts, []).append(line)
-    named = ((listed([one.name for one in group if one.name], MAX_NAMES), group[0]) for group in alike.values())
-    return [(": ".join(filter(None, [names, " · ".join(first.parts)])), first.alarm) for names, first in named]
+    """Return each line with its alarm; of many, equal ones as one, largest first."""
+    is_many = len(report.lines) > MAX_UNFOLDED
+    ordered = sorted(report.lines, key=lambda one: (not one.alarm, one.is_count, -one.size))
+    alike: dict[Any, list[ReportLine]] = {}
+    for i, line in enumerate(ordered if is_many else report.lines):
+        alike.setdefault(line.parts if is_many else i, []).append(line)
+    texts = []
+    for group in alike.values():
+        names = f"{listed([line.name for line in group], MAX_NAMES)}: " if group[0].name else ""
+        texts.append((names + " · ".join(group[0].parts), group[0].alarm))
+    return texts
 
 
 def _divs(lines: list[tuple[str, str]]) -> str:
