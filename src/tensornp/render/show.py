@@ -23,7 +23,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
-from tensornp.render.layout.document import Document, page_of, preformatted
+from tensornp.render.layout.document import Document, page_of, printed
 from tensornp.render.renderers import renderer_of
 from tensornp.render.tensor.card import tensor_html, tensor_text
 
@@ -86,7 +86,7 @@ def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> 
         return _document(summary, options).html(anchor)
 
     name = type(summary).__name__
-    return first_that_works(f"the HTML of a {name}", html, lambda _: preformatted(summary_text(summary), anchor))
+    return first_that_works(f"the HTML of a {name}", html, lambda _: printed(summary_text(summary)).html(anchor))
 
 
 def _document(summary: Any, options: DisplayOptions | None = None) -> Document:

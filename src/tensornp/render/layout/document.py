@@ -26,18 +26,9 @@ from tensornp.render.layout.table import Table, html_of, name_html, table_html, 
 if TYPE_CHECKING:
     from tensornp.core.summary.view import Unshown
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>tensornp</title>
-</head>
-<body>
-{}
-</body>
-</html>
+_HEAD = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>tensornp</title></head>
 """
 
 
@@ -156,16 +147,10 @@ def bundle(what: str, text: Callable[[], str], html: Callable[[], str]) -> dict[
     said = first_that_works(f"the text of {what}", text, lambda reason: f"{what} (not shown: {reason})")
     return {
         "text/plain": said,
-        "text/html": first_that_works(f"the HTML of {what}", html, lambda _: preformatted(said)),
+        "text/html": first_that_works(f"the HTML of {what}", html, lambda _: printed(said).html()),
     }
-
-
-def preformatted(text: str, anchor: str = "") -> str:
-    """Return text as static HTML; `anchor` is a class for its live part."""
-    pre = f'<pre style="{array_style()}">{escape(text)}</pre>'
-    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{pre}</div>'
 
 
 def page_of(html: str) -> str:
     """Return a page around static HTML, in the colours of the reader's system."""
-    return _PAGE.format(html)
+    return f"{_HEAD}<body>\n{html}\n</body></html>\n"
