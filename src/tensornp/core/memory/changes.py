@@ -30,9 +30,9 @@ NUM_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Fingerprints of the blocks of a tensor, 64 bits each; about one byte in `one_in` was read."""
+    """Digests of the blocks of a tensor; about one byte in `one_in` was read."""
 
-    blocks: tuple[int, ...]
+    blocks: tuple[bytes, ...]
     one_in: int = 1
 
     @property
@@ -47,11 +47,10 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     Reads every byte up to `max_nbytes`, else a sample of at most 64 KiB. An expanded element is read once.
     """
     try:
-        every = parts_of(tensor, has_all=True)
-        if not all(map(is_held, [part for part, _ in every])):
+        parts = [part for part, _ in parts_of(tensor, has_all=True)]
+        if not all(map(is_held, parts)):
             return None
-        parts = every if len(every) == 1 else parts_of(tensor)
-        found = [_of_bits(bits, max_nbytes) for part, _ in parts for bits in _bits_of(plain(part))]
+        found = [_of_bits(bits, max_nbytes) for part in parts for bits in _bits_of(plain(part))]
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
@@ -106,13 +105,13 @@ def _sampled(numel: int, itemsize: int, max_nbytes: int) -> np.ndarray[Any, Any]
     return starts[:, None] + np.arange(num)
 
 
-def _digest(block: Any) -> int:
-    return xxhash.xxh3_64_intdigest(np.ascontiguousarray(block).view(np.uint8).data)
-
-
 def digest_of(data: Any) -> bytes:
     """Return 16 bytes that are equal for equal bytes, or for equal contiguous arrays."""
     return xxhash.xxh3_128_digest(data)
+
+
+def _digest(block: Any) -> bytes:
+    return digest_of(np.ascontiguousarray(block).view(np.uint8))
 
 
 Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
