@@ -19,14 +19,14 @@ MAX_SECONDS, MAX_RELEASE_SECONDS = 2.0, 20.0
 _IN_HISTORY = re.compile(r"(?:Out|_oh)\[(\d+)\]")
 
 
-def census(session: Any, ledger: Ledger, *, max_rows: int, patterns: tuple[str, ...], **limits: int) -> Census:
+def census(session: Any, ledger: Ledger, *, max_rows: int, patterns: tuple[str, ...]) -> Census:
     """Return the tensors and arrays in names, history and the last traceback."""
     from tensornp.core.lowlevel.modes import outside_modes
     from tensornp.core.summary.census import census_of
 
     with outside_modes():
         survey = _survey(session, MAX_SECONDS)
-        return census_of(survey, max_rows=max_rows, patterns=patterns, change_of=ledger.change_of, **limits)
+        return census_of(survey, max_rows=max_rows, patterns=patterns, change_of=ledger.change_of)
 
 
 def release(session: Any) -> str:

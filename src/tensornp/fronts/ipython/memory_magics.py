@@ -85,9 +85,8 @@ class MemoryMagics(Magics):
         shown = self._display.options.max_rows
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
-        limits = {} if self._display.options.stats_nbytes else {"max_read_nbytes": 0}
         session = ShellSession(self.shell)
-        found = census(session, self._ledger, max_rows=max_rows, patterns=patterns, **limits)
+        found = census(session, self._ledger, max_rows=max_rows, patterns=patterns)
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()

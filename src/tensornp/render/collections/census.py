@@ -40,7 +40,7 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     if len(census.groups) <= MAX_LISTED or len(census.variables) == len(census.groups):
         return Document((heading, full, below))
     lines = census.variables[: max_rows or None]
-    rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes)), alarm=one.alarm) for one in lines]
+    rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes))) for one in lines]
     names = counted(sum(len(group.rows) for group in census.groups), "name")
     below = fold(f"all {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
     return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below))
@@ -68,8 +68,7 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     whose = [", ".join(owners)] if len(owners) > 1 else []
     free = sum(nbytes for owner, nbytes in census.owners.items() if owner in RELEASED)
     whose += [f"%tensors --release frees {format_nbytes(free)}"] if free else []
-    stopped = [f"{census.num_unread:,} not searched for NaN: enough was read"] if census.num_unread else []
-    stopped += [census.stopped] if census.stopped else []
+    stopped = [census.stopped] if census.stopped else []
     is_whole = not census.num_left_out
     # The totals name the device already.
     told = tuple(text for text in common if not (is_whole and text in census.totals))
@@ -83,7 +82,7 @@ def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
 
 def _full_table(census: Census) -> Table:
     rows = tuple(
-        TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0], alarm=row.alarm)
+        TableRow(_cells(group, row), _titles(row), begins_group=row is group.rows[0])
         for group in census.groups
         for row in group.rows
     )
