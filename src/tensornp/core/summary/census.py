@@ -47,7 +47,6 @@ class CensusRow:
     shared_with: str
     holding: Holding
     change: Change | None = None
-    nbytes_elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +190,8 @@ def _facts(found: Found, change_of: Any) -> dict[str, Any]:
             "shape": info.shape,
             "dtype": name_of(info.dtype),
             "device": str(info.device),
-            "nbytes": info._held_nbytes - info._nbytes_elsewhere if found.spans else 0,
+            "nbytes": info._nbytes_here if found.spans else 0,
             "change": change_of(obj, info) if change_of is not None else None,
-            "nbytes_elsewhere": info._nbytes_elsewhere,
         }
     except Exception:
         return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}

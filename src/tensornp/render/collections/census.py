@@ -8,7 +8,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import RELEASED, Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, fold, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
-from tensornp.render.layout.words import listed, on_this_rank
+from tensornp.render.layout.words import listed
 from tensornp.render.tensor.badges import change_sentence, change_text
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
@@ -94,15 +94,13 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     is_first = row is group.rows[0]
     # A small view may be all that is left of a large storage, and keeps the whole of it.
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
-    nbytes = format_nbytes(row.nbytes + row.nbytes_elsewhere)
-    nbytes += on_this_rank(format_nbytes(row.nbytes)) if row.nbytes_elsewhere else ""
     name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
     return (
         name if is_first else f"{_BELOW}{name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,
-        nbytes + whole,
+        format_nbytes(row.nbytes) + whole,
         row.shared_with,
         listed(group.kept_by, MAX_HOLDERS) if is_first else "",
         change_text(row.change) if row.change is not None else "",

@@ -96,7 +96,7 @@ def _identity(info: TensorInfo) -> Iterator[Badge]:
             held = f"of which {info.detail}, {held}"
         if info._numel_elsewhere:
             # Without it, the part on this rank would be read as the whole.
-            held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
+            held += on_this_rank(counted(info._nbytes_here, "byte"))
         yield Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
     yield Badge("dtype", name_of(info.dtype), f"Each element takes {info.itemsize} bytes.".replace("1 bytes", "1 byte"))
     where = "in main memory" if str(info.device) == "cpu" else f"on {info.device}"
