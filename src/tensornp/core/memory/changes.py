@@ -20,9 +20,8 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, is_held, over_storage
 from tensornp.core.tensor.kinds import parts_of
 
-ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
-"""Bytes of a block; each block has a fingerprint of its own."""
+"""Bytes of a block."""
 SAMPLE_NBYTES = 1024
 NUM_SAMPLES = 64
 """Past the budget, so many pieces of so many bytes are read, evenly spread."""
@@ -30,14 +29,14 @@ NUM_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Digests of the blocks of a tensor; about one byte in `one_in` was read."""
+    """A digest of the bits of a tensor; about one byte in `one_in` was read."""
 
-    blocks: tuple[bytes, ...]
+    digest: bytes
     one_in: int = 1
 
     @property
     def coverage(self) -> str:
-        return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
+        return f"sampled 1/{self.one_in:,}" if self.one_in > 1 else ""
 
 
 @outside_modes
@@ -55,8 +54,8 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
     known = [one for one in found if one is not None]
-    blocks = tuple([digest for one in known for digest in one.blocks])
-    return Fingerprint(blocks, max([one.one_in for one in known])) if known else None
+    digest = b"".join([one.digest for one in known])
+    return Fingerprint(digest, max([one.one_in for one in known])) if known else None
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
@@ -67,10 +66,12 @@ def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Finger
     places = _sampled(bits.size, bits.itemsize, max_nbytes)
     if places is not None:
         sample = bits[np.unravel_index(places, bits.shape)]
-        return Fingerprint(tuple(map(_digest, sample)), round(bits.size / places.size))
-    size = max(BLOCK_NBYTES // bits.itemsize, 1)
+        return Fingerprint(digest_of(_bytes_of(sample)), round(bits.size / places.size))
+    size, seen = max(BLOCK_NBYTES // bits.itemsize, 1), xxhash.xxh3_128()
     blocks: Any = np.nditer(bits, flags=["external_loop", "buffered"], order="C", buffersize=size)
-    return Fingerprint(tuple(map(_digest, blocks)))
+    for block in blocks:
+        seen.update(_bytes_of(block))
+    return Fingerprint(seen.digest())
 
 
 def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
@@ -90,7 +91,7 @@ def _of_bits(bits: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     places = _sampled(bits.numel(), bits.element_size(), max_nbytes)
     if places is not None:
         sample = np.asarray(bits[torch.unravel_index(torch.from_numpy(places), bits.shape)].cpu())
-        return Fingerprint(tuple(map(_digest, sample)), round(bits.numel() / places.size))
+        return Fingerprint(digest_of(_bytes_of(sample)), round(bits.numel() / places.size))
     # DLPack locks no storage, and would copy a lazily copied one.
     own = bits.clone() if is_lazily_copied(bits) else bits.cpu()
     return fingerprint_of_array(np.from_dlpack(own), max_nbytes)
@@ -110,8 +111,8 @@ def digest_of(data: Any) -> bytes:
     return xxhash.xxh3_128_digest(data)
 
 
-def _digest(block: Any) -> bytes:
-    return digest_of(np.ascontiguousarray(block).view(np.uint8))
+def _bytes_of(block: Any) -> memoryview:
+    return np.ascontiguousarray(block).view(np.uint8).data
 
 
 Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]

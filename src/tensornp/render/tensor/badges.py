@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.lowlevel.torch_private import GATHERED
-from tensornp.core.memory.changes import ALL_BLOCKS, Cause, Change
+from tensornp.core.memory.changes import Cause, Change
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -237,17 +237,17 @@ def change_text(change: Change) -> str:
     if change.cause == "retyped":
         return f"was {change.was} at {change.since}"
     words = _CAUSES[change.cause]
-    sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
     # A write that torch has counted needs no word if the rows are known.
     cause = "" if change.rows and change.cause == "torch" else words.badge
-    return " · ".join(filter(None, (f"{words.verb} since {change.since}", change.rows, cause, sampled)))
+    return " · ".join(filter(None, (f"{words.verb} since {change.since}", change.rows, cause, change.coverage)))
 
 
 def change_sentence(change: Change) -> str:
     """Return the same with the cause and what was compared."""
     words = change_text(change).partition(" · ")[0]
     where = f" ({change.delta})" if change.delta else ""
-    return f"{words[0].upper()}{words[1:]}{where}, {_CAUSES[change.cause].sentence} ({change.coverage})."
+    coverage = f" ({change.coverage})" if change.coverage else ""
+    return f"{words[0].upper()}{words[1:]}{where}, {_CAUSES[change.cause].sentence}{coverage}."
 
 
 def change_parts(change: Change) -> tuple[str, ...]:
