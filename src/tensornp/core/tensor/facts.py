@@ -21,7 +21,6 @@ class StorageSpan:
     address: int
     nbytes: int
     reach: int
-    resizable: bool
 
 
 @dataclass(frozen=True, slots=True)

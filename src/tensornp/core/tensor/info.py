@@ -110,7 +110,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
     held = storage
     if kind.gives_several and t.layout == torch.strided and state == "available":
         own = t.untyped_storage()
-        held = StorageSpan(own.data_ptr(), own.nbytes(), t.numel() * t.element_size(), own.resizable())
+        held = StorageSpan(own.data_ptr(), own.nbytes(), t.numel() * t.element_size())
     if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
         state, storage = "freed", held
     inside = _inner_names(tensor) if state == "wrapped" else ()
@@ -208,6 +208,6 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
     try:
         storage = t.untyped_storage()
-        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t), storage.resizable())
+        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t))
     except (RuntimeError, NotImplementedError):
         return None

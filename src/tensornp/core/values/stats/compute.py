@@ -192,6 +192,9 @@ class Tasks:
         for at in range(0, numbers.size, BLOCK_NUMEL) if squares else ():
             some = numbers[at : at + BLOCK_NUMEL]
             wide = np.square(some, dtype=np.float64)
+            if some.dtype == np.float64:
+                # A square that is too small for a float is unknown, and not zero.
+                wide[(wide == 0) & (some != 0)] = np.nan
             for sums, (_, _, inner) in zip(squares, self._layout, strict=True):
                 add_by_index(sums, wide, start + at, inner)
 
