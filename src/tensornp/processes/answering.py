@@ -141,4 +141,4 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
         found = fingerprint_of_array(tensor, max_nbytes)
     else:
         found = fingerprint(tensor if shard is None else parts_of(tensor)[0][0], max_nbytes)
-    return None if found is None else digest_of(repr((found.one_in, found.blocks)).encode())
+    return None if found is None else digest_of(repr((found.one_in, found.digest)).encode())

@@ -92,8 +92,7 @@ def test_a_counted_write_is_not_said_to_be_the_only_one():
     assert change.cause == "torch"
     assert change_text(change) == "changed since the card in In[1] · with a write counted by torch"
     assert change_sentence(change) == (
-        "Changed since the card in In[1], "
-        "and torch has counted a write since then, which need not be the only one (all blocks)."
+        "Changed since the card in In[1], and torch has counted a write since then, which need not be the only one."
     )
     assert change_parts(change) == ("with a write counted by torch",)
 

@@ -56,7 +56,7 @@ def test_equal_bits_have_equal_fingerprints_and_one_other_bit_another(t, place, 
 def test_an_expanded_tensor_is_read_once():
     """Four tebibytes of one element take no time."""
     huge = torch.zeros(1).expand(2**20, 2**20)
-    assert of(huge).coverage == "all blocks"
+    assert of(huge).coverage == ""
     assert of(huge) == of(torch.zeros(1))
 
 
@@ -107,7 +107,7 @@ def test_past_the_budget_a_sample_is_read_and_said_so():
             assert found.one_in >= zeros.nbytes // (NUM_SAMPLES * SAMPLE_NBYTES) > 1
             assert sampled(t + 1, 1000) != found
     t = torch.zeros(2**20)
-    assert (fingerprint(t, 1000).coverage, fingerprint(t, ALL).coverage) == ("sampled 1/64", "all blocks")
+    assert (fingerprint(t, 1000).coverage, fingerprint(t, ALL).coverage) == ("sampled 1/64", "")
 
 
 ARRAYS = {

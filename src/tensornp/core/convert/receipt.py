@@ -47,7 +47,7 @@ def no_data_text(info: TensorInfo) -> str:
     instead = "t.cpu()" if info.device.type in ("lazy", "xla") else "what it returns"
     if inner:
         instead = f"one of the tensors inside it: {inner}" if "," in inner else f"the tensor inside it: {inner}"
-    share = f"{counted(info.nbytes - info._nbytes_elsewhere, 'byte')} of {info.nbytes:,}"
+    share = f"{counted(info._nbytes_here, 'byte')} of {info.nbytes:,}"
     told = {"wrapper": info._wrapper, "instead": instead, "shard": f"{info.shard}, {share}" if info.shard else share}
     return _NO_DATA[info.data_state].format(held=held, reach=reach, **told)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -222,4 +223,4 @@ class Target:
 
 
 def _ends_of(spans: list[Span]) -> tuple[int, int]:
-    return min([low for _, low, _ in spans], default=0), max([high for _, _, high in spans], default=0)
+    return min(map(itemgetter(1), spans), default=0), max(map(itemgetter(2), spans), default=0)

@@ -20,9 +20,8 @@ from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.form import BITS, is_held, over_storage
 from tensornp.core.tensor.kinds import parts_of
 
-ALL_BLOCKS = "all blocks"
 BLOCK_NBYTES = 2**20
-"""Bytes of a block; each block has a fingerprint of its own."""
+"""Bytes of a block."""
 SAMPLE_NBYTES = 1024
 NUM_SAMPLES = 64
 """Past the budget, so many pieces of so many bytes are read, evenly spread."""
@@ -30,14 +29,14 @@ NUM_SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Fingerprints of the blocks of a tensor, 64 bits each; about one byte in `one_in` was read."""
+    """A digest of the bits of a tensor; about one byte in `one_in` was read."""
 
-    blocks: tuple[int, ...]
+    digest: bytes
     one_in: int = 1
 
     @property
     def coverage(self) -> str:
-        return ALL_BLOCKS if self.one_in == 1 else f"sampled 1/{self.one_in:,}"
+        return f"sampled 1/{self.one_in:,}" if self.one_in > 1 else ""
 
 
 @outside_modes
@@ -47,22 +46,21 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     Reads every byte up to `max_nbytes`, else a sample of at most 64 KiB. An expanded element is read once.
     """
     try:
-        every = parts_of(tensor, has_all=True)
-        if not all(map(is_held, [part for part, _ in every])):
+        parts = [part for part, _ in parts_of(tensor, has_all=True)]
+        if not all(map(is_held, parts)):
             return None
-        parts = every if len(every) == 1 else parts_of(tensor)
-        blocks: list[int] = []
+        digests: list[bytes] = []
         one_in = 0
-        for part, _ in parts:
+        for part in parts:
             for bits in _bits_of(plain(part)):
                 one = _of_bits(bits, max_nbytes)
                 if one is not None:
-                    blocks += one.blocks
+                    digests.append(one.digest)
                     one_in = max(one_in, one.one_in)
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    return Fingerprint(tuple(blocks), one_in) if one_in else None
+    return Fingerprint(b"".join(digests), one_in) if one_in else None
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:
@@ -73,10 +71,12 @@ def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Finger
     places = _sampled(bits.size, bits.itemsize, max_nbytes)
     if places is not None:
         sample = bits[np.unravel_index(places, bits.shape)]
-        return Fingerprint(tuple(map(_digest, sample)), round(bits.size / places.size))
-    size = max(BLOCK_NBYTES // bits.itemsize, 1)
+        return Fingerprint(digest_of(_bytes_of(sample)), round(bits.size / places.size))
+    size, seen = max(BLOCK_NBYTES // bits.itemsize, 1), xxhash.xxh3_128()
     blocks: Any = np.nditer(bits, flags=["external_loop", "buffered"], order="C", buffersize=size)
-    return Fingerprint(tuple(map(_digest, blocks)))
+    for block in blocks:
+        seen.update(_bytes_of(block))
+    return Fingerprint(seen.digest())
 
 
 def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
@@ -96,7 +96,7 @@ def _of_bits(bits: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     places = _sampled(bits.numel(), bits.element_size(), max_nbytes)
     if places is not None:
         sample = np.asarray(bits[torch.unravel_index(torch.from_numpy(places), bits.shape)].cpu())
-        return Fingerprint(tuple(map(_digest, sample)), round(bits.numel() / places.size))
+        return Fingerprint(digest_of(_bytes_of(sample)), round(bits.numel() / places.size))
     # DLPack locks no storage, and would copy a lazily copied one.
     own = bits.clone() if is_lazily_copied(bits) else bits.cpu()
     return fingerprint_of_array(np.from_dlpack(own), max_nbytes)
@@ -111,13 +111,13 @@ def _sampled(numel: int, itemsize: int, max_nbytes: int) -> np.ndarray[Any, Any]
     return starts[:, None] + np.arange(num)
 
 
-def _digest(block: Any) -> int:
-    return xxhash.xxh3_64_intdigest(np.ascontiguousarray(block).view(np.uint8).data)
-
-
 def digest_of(data: Any) -> bytes:
     """Return 16 bytes that are equal for equal bytes, or for equal contiguous arrays."""
     return xxhash.xxh3_128_digest(data)
+
+
+def _bytes_of(block: Any) -> memoryview:
+    return np.ascontiguousarray(block).view(np.uint8).data
 
 
 Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]

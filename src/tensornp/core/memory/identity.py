@@ -27,18 +27,15 @@ _requires_grad: Any = torch.Tensor.requires_grad
 class TensorReference:
     """Recognizes a tensor, and keeps neither it nor its memory alive; another may get its `id` later."""
 
-    __slots__ = ("_counter", "_requires_grad", "_storages", "id")
+    __slots__ = ("_counter", "_requires_grad", "_storages", "id", "storages")
 
     @modes.outside_modes
     def __init__(self, tensor: torch.Tensor) -> None:
         self.id = id(tensor)
-        self._storages = [StorageWeakRef(storage) for storage in _storages_of(tensor)]
+        self._storages = list(map(StorageWeakRef, _storages_of(tensor)))
+        self.storages = {storage.cdata for storage in self._storages}
         self._requires_grad = _requires_grad.__get__(tensor)
         self._counter = _counter_of(tensor)
-
-    @property
-    def storages(self) -> frozenset[int]:
-        return frozenset([storage.cdata for storage in self._storages])
 
     @property
     def is_gone(self) -> bool:
@@ -80,10 +77,9 @@ class MemoryReference:
     @modes.outside_modes
     def __init__(self, obj: Any) -> None:
         *inner, last = obj, *bases_of(obj)
-        storages = _storages_of(last) if is_tensor(last) else []
-        self._storages = [StorageWeakRef(storage) for storage in storages]
+        self._storages = list(map(StorageWeakRef, _storages_of(last) if is_tensor(last) else ()))
         self._owner: Any = None
-        for one in () if storages else (*inner, last):
+        for one in () if self._storages else (*inner, last):
             # The owner of the memory, or the last view of it that can have a weak reference.
             with suppress(TypeError):
                 self._owner = weakref.ref(one)

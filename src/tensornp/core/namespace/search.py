@@ -65,7 +65,8 @@ class Search:
         holders: set[int] = {id(namespace)}
         # Holders take turns, so that a huge one does not hide the others.
         turns: deque[_Turn] = deque()
-        path, children, limit = None, self._children_of(namespace, lambda names: _roots(names, history)), sys.maxsize
+        path, limit = None, sys.maxsize
+        children: _Children = iter(_roots(namespace, history))
         # The results of cells come last: the user's own names are better.
         last = []
         if history:

@@ -19,14 +19,11 @@ from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
-from tensornp.core.summary.card import StatsBudget
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Kind, expression_of, first_step, steps_of
-from tensornp.core.values.stats.record import alarm_text
 
-MAX_READ_NBYTES = 2**26
 MIN_ROWS_OF_GROUP = 8
 """Rows of a group that are shown even if other groups must be left out for them."""
 OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]")
@@ -47,8 +44,6 @@ class CensusRow:
     shared_with: str
     holding: Holding
     change: Change | None = None
-    alarm: str = ""
-    nbytes_elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,6 @@ class Owner(NamedTuple):
     name: str
     what: str
     nbytes: int
-    alarm: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,6 @@ class Census:
     num_left_out: int
     stopped: str
     variables: tuple[Owner, ...] = ()
-    num_unread: int = 0
 
     def abridged(self, max_rows: int) -> Census:
         """Return the table with at most `max_rows` names; the totals stay."""
@@ -93,20 +86,13 @@ class Census:
         return replace(self, groups=groups, num_left_out=self.num_left_out + num_before - num_now)
 
 
-def census_of(
-    survey: Survey,
-    *,
-    max_rows: int,
-    patterns: tuple[str, ...] = (),
-    change_of: Any = None,
-    max_read_nbytes: int = MAX_READ_NBYTES,
-) -> Census:
-    """Return the table of at most `max_rows` names; at most `max_read_nbytes` are searched for NaN."""
-    budget, known = StatsBudget(max_read_nbytes), dict[int, dict[str, Any]]()
+def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = (), change_of: Any = None) -> Census:
+    """Return the table of at most `max_rows` names."""
+    known = dict[int, dict[str, Any]]()
 
     def facts_of(found: Found) -> dict[str, Any]:
         if id(found.obj) not in known:
-            known[id(found.obj)] = _facts(found, change_of, budget)
+            known[id(found.obj)] = _facts(found, change_of)
         return known[id(found.obj)]
 
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
@@ -133,14 +119,13 @@ def census_of(
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
         variables=_variables(survey, groups, shown),
-        num_unread=budget.num_unread if max_read_nbytes else 0,
     )
 
 
 def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) -> tuple[Owner, ...]:
     """Return a line for each variable, the largest first; memory with several names is that of the first."""
     kinds: dict[tuple[str, str], Counter[str]] = {}
-    nbytes, first_rows, alarms = Counter[Any](), dict[Any, str](), dict[Any, str]()
+    nbytes, first_rows = Counter[Any](), dict[Any, str]()
     firsts = [_first(group) for group in groups]
     # An optimizer reaches the gradients of a model, too.
     unguarded = Unguarded()
@@ -150,21 +135,17 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
         state = "state" if _owner_of(group) == "optimizer states" else ""
         kinds.setdefault(variable, Counter())[state or _NOUNS.get(found.kind, "tensor")] += 1
         nbytes[variable] += group.nbytes
-        rows = shown[i].rows if i < len(shown) else ()
-        if rows and rows[0].name == variable[0]:
-            row = rows[0]
+        row = next(iter(shown[i].rows), None) if i < len(shown) else None
+        if row is not None and row.name == variable[0]:
             # A view may keep a storage that nothing else reaches.
             part = f", {format_nbytes(row.nbytes)} of a storage of {format_nbytes(group.nbytes)}"
             first_rows[variable] = f"{row.shape} {row.dtype}{part if row.nbytes < group.nbytes else ''}"
-        for row in rows:
-            if row.alarm:
-                alarms.setdefault(variable, f"{row.alarm} in {row.name}")
     lines = []
     for variable, counts in kinds.items():
         what = f"{variable[1]}, {' and '.join(counted(number, kind) for kind, number in counts.items())}"
         if variable in first_rows:
             what = first_rows[variable]
-        lines.append(Owner(variable[0], what, nbytes[variable], alarms.get(variable, "")))
+        lines.append(Owner(variable[0], what, nbytes[variable]))
     return tuple(sorted(lines, key=lambda one: -one.nbytes))
 
 
@@ -192,24 +173,20 @@ def _rows(
     return tuple(rows)
 
 
-def _facts(found: Found, change_of: Any, budget: StatsBudget) -> dict[str, Any]:
+def _facts(found: Found, change_of: Any) -> dict[str, Any]:
     """Return the cells of an object; the class alone if it cannot be read."""
     obj = found.obj
     try:
         if not is_tensor(obj):
             array = np.ndarray.view(obj, np.ndarray)
-            alarm = alarm_text(budget.nonfinite(obj, None)) if type(obj) is np.ndarray else ""
-            cells = {"shape": array.shape, "dtype": str(array.dtype), "device": "cpu", "nbytes": array.nbytes}
-            return cells | {"alarm": alarm}
+            return {"shape": array.shape, "dtype": str(array.dtype), "device": "cpu", "nbytes": array.nbytes}
         info = inspect(obj)
         return {
             "shape": info.shape,
             "dtype": name_of(info.dtype),
             "device": str(info.device),
-            "nbytes": info._held_nbytes - info._nbytes_elsewhere if found.spans else 0,
+            "nbytes": info._nbytes_here if found.spans else 0,
             "change": change_of(obj, info) if change_of is not None else None,
-            "alarm": alarm_text(budget.nonfinite(obj, info)),
-            "nbytes_elsewhere": info._nbytes_elsewhere,
         }
     except Exception:
         return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}

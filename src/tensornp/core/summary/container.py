@@ -108,7 +108,6 @@ class ContainerSummary:
     num_tensors: int
     nbytes: int
     is_complete: bool
-    nbytes_elsewhere: int = 0
     num_arrays: int = 0
 
 
@@ -134,7 +133,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     base: Any = next((base for base in BUILT_IN if issubclass(type(container), base)), None)
     if base is not None:
         length = base.__len__(container)
-    nbytes, elsewhere = _nbytes([*known, *arrays])
+    nbytes = _nbytes([*known, *arrays])
     return ContainerSummary(
         type_name=type(container).__name__,
         length=length,
@@ -144,7 +143,6 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         num_tensors=len(tensors),
         nbytes=nbytes + sum(info.nbytes for info in stand_ins),
         is_complete=is_complete and not num_unasked,
-        nbytes_elsewhere=elsewhere,
         num_arrays=len(arrays),
     )
 
@@ -191,25 +189,22 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
     return name
 
 
-def _nbytes(found: Iterable[Any]) -> tuple[int, int]:
-    """Return the bytes of tensors and arrays, each byte once, and the bytes on other ranks."""
+def _nbytes(found: Iterable[Any]) -> int:
+    """Return the bytes of tensors and arrays here, each byte once."""
     pieces: list[Piece] = []
-    unplaced = elsewhere = 0
+    unplaced = 0
     for one in found:
         # The row of an object that raises says what is wrong.
         with suppress(Exception):
-            info = None if is_array(one) else inspect(one)
-            away = info._nbytes_elsewhere if info is not None else 0
-            extents = () if away else extents_of(one)
+            extents = extents_of(one)
             for part in extents:
                 low, high = part.bounds
                 # An expanded element counts once.
                 nbytes = min(math.prod(part.shape) * part.itemsize, high - low)
                 pieces.append(Piece(part.device, low, high, nbytes, 0))
-            elsewhere += away
-            if not extents and info is not None:
-                unplaced += info._held_nbytes
-    return unplaced + counted_once(pieces)[1], elsewhere
+            if not extents and not is_array(one):
+                unplaced += inspect(one)._nbytes_here
+    return unplaced + counted_once(pieces)[1]
 
 
 def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> Row:

@@ -21,7 +21,6 @@ class StorageSpan:
     address: int
     nbytes: int
     reach: int
-    resizable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,9 @@ class TensorInfo:
         return self.numel - self.inner.numel if self.data_state == "remote" and self.inner is not None else 0
 
     @property
-    def _nbytes_elsewhere(self) -> int:
-        return self._numel_elsewhere * self.itemsize
+    def _nbytes_here(self) -> int:
+        """Bytes of indices and values that this rank stores."""
+        return self._held_nbytes - self._numel_elsewhere * self.itemsize
 
     @property
     def _array_shape(self) -> tuple[int, ...]:

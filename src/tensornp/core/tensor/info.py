@@ -110,13 +110,11 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
     held = storage
     if kind.gives_several and t.layout == torch.strided and state == "available":
         own = t.untyped_storage()
-        held = StorageSpan(own.data_ptr(), own.nbytes(), t.numel() * t.element_size(), own.resizable())
+        held = StorageSpan(own.data_ptr(), own.nbytes(), t.numel() * t.element_size())
     if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
         state, storage = "freed", held
-    inside = own_attributes(tensor) if state == "wrapped" else ()
+    inside = _inner_names(tensor) if state == "wrapped" else ()
     has_parts = state == "available" and (kind is SPARSE or kind.has_other_meaning)
-    every = [part for part, _ in parts_of(tensor)] if has_parts else []
-    parts = {id(part): part for part in every}
     is_inference = t.is_inference()
     is_on_cpu = storage is not None and t.device.type == "cpu"
     return TensorInfo(
@@ -141,15 +139,25 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         _is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
         _wrapper=form.wrapper,
-        _inner_names=tuple([name for name, one in inside if is_tensor(one) and form_of(one).state != "wrapped"]),
+        _inner_names=inside,
         kind=kind,
         detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
-        _part_nbytes=sum([one.numel() * one.element_size() for one in parts.values()]) if has_parts else None,
+        _part_nbytes=_nbytes_of_parts(tensor) if has_parts else None,
         shard=shard_facts(tensor, shape, inner.shape) if kind is LOCAL and inner is not None else None,
         **_graph_facts(tensor, t),
         **more,
     )
+
+
+def _inner_names(tensor: torch.Tensor) -> tuple[str, ...]:
+    inside = own_attributes(tensor)
+    return tuple([name for name, one in inside if is_tensor(one) and form_of(one).state != "wrapped"])
+
+
+def _nbytes_of_parts(tensor: torch.Tensor) -> int:
+    parts = {id(part): part for part, _ in parts_of(tensor)}
+    return sum([one.numel() * one.element_size() for one in parts.values()])
 
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
@@ -200,6 +208,6 @@ def _graph_facts(tensor: torch.Tensor, t: Any) -> dict[str, Any]:
 def _storage_span(tensor: torch.Tensor, t: Any) -> StorageSpan | None:
     try:
         storage = t.untyped_storage()
-        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t), storage.resizable())
+        return StorageSpan(torch_private.address_of(tensor), storage.nbytes(), reach_of(t))
     except (RuntimeError, NotImplementedError):
         return None

@@ -116,10 +116,6 @@ def _of_stored(values: StoredValues, axis: int | None, in_order: bool) -> Source
     return Source((part,), values.dtype, values.info._array_shape, axis=axis, order=order)
 
 
-def _is_flat(part: Part) -> bool:
-    return len(part.shape) <= 1 and part.times == 1
-
-
 def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -> Source:
     kind = info.kind
     if kind is LOCAL:
@@ -140,7 +136,8 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     # Other parts make another tensor, also if there are none.
     shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
     # A class may store its values in another order than its own strides say.
-    strides = stored[0].stride() if info.stride is not None and all(map(_is_flat, parts)) else None
+    is_flat = all([len(part.shape) <= 1 and part.times == 1 for part in parts])
+    strides = stored[0].stride() if info.stride is not None and is_flat else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),

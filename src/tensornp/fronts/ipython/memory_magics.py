@@ -76,7 +76,6 @@ class MemoryMagics(SessionMagics):
         shown = self._display.options.max_rows
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
-        limits = {} if self._display.options.stats_nbytes else {"max_read_nbytes": 0}
         with outside_modes():
             found = census_of(
                 # It holds every tensor, and is not kept.
@@ -84,7 +83,6 @@ class MemoryMagics(SessionMagics):
                 max_rows=max_rows,
                 patterns=patterns,
                 change_of=self._ledger.change_of,
-                **limits,
             )
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")

@@ -8,7 +8,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, fold, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
-from tensornp.render.layout.words import listed, on_this_rank
+from tensornp.render.layout.words import listed
 from tensornp.render.tensor.badges import change_text
 
 HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
@@ -40,7 +40,7 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     if len(census.groups) <= MAX_LISTED or len(census.variables) == len(census.groups):
         return Document((heading, full, below))
     lines = census.variables[: max_rows or None]
-    rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes)), alarm=one.alarm) for one in lines]
+    rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes))) for one in lines]
     names = counted(sum(len(group.rows) for group in census.groups), "name")
     below = fold(f"all {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
     return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below))
@@ -67,8 +67,7 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     whose = [", ".join(owners)] if len(owners) > 1 else []
     free = census.owners.get("Out[…]", 0)
     whose += [f"%tensors --release frees {format_nbytes(free)}"] if free else []
-    stopped = [f"{census.num_unread:,} not searched for NaN: enough was read"] if census.num_unread else []
-    stopped += [census.stopped] if census.stopped else []
+    stopped = [census.stopped] if census.stopped else []
     is_whole = not census.num_left_out
     # The totals name the device already.
     told = tuple(text for text in common if not (is_whole and text in census.totals))
@@ -81,7 +80,7 @@ def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
 
 def _full_table(census: Census) -> Table:
     rows = tuple(
-        TableRow(_cells(group, row), begins_group=row is group.rows[0], alarm=row.alarm)
+        TableRow(_cells(group, row), begins_group=row is group.rows[0])
         for group in census.groups
         for row in group.rows
     )
@@ -93,15 +92,13 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
     is_first = row is group.rows[0]
     # A small view may be all that is left of a large storage, and keeps the whole of it.
     whole = f" of {format_nbytes(group.nbytes)}" if is_first and group.nbytes > row.nbytes else ""
-    nbytes = format_nbytes(row.nbytes + row.nbytes_elsewhere)
-    nbytes += on_this_rank(format_nbytes(row.nbytes)) if row.nbytes_elsewhere else ""
     name = row.name if row.kind != "array" else f"{row.name} (NumPy array)"
     return (
         name if is_first else f"{_BELOW}{name}",
         str(row.shape).replace("-1", "?") if row.shape is not None else "",
         row.dtype,
         row.device,
-        nbytes + whole,
+        format_nbytes(row.nbytes) + whole,
         row.shared_with,
         listed(group.kept_by, MAX_HOLDERS) if is_first else "",
         change_text(row.change) if row.change is not None else "",

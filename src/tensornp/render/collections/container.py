@@ -29,8 +29,6 @@ def _heading(summary: ContainerSummary, common: tuple[str, ...]) -> str:
     is_flat = summary.is_complete and summary.length == num_leaves in (summary.num_tensors, summary.num_arrays)
     what = " · ".join(filter(None, ["" if is_flat and num_leaves else f"{summary.length:,}", tensors, arrays]))
     nbytes = at_least + format_nbytes(summary.nbytes)
-    if summary.nbytes_elsewhere:
-        nbytes += on_this_rank(format_nbytes(summary.nbytes - summary.nbytes_elsewhere))
     said = [
         f"{summary.type_name} of {what}",
         nbytes,
@@ -67,7 +65,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     by_kind = {badge.kind: badge.text for badge in badges_of(summary)}
     nbytes, info = "", summary.info
     if info is not None:
-        here = on_this_rank(format_nbytes(info._held_nbytes - info._nbytes_elsewhere)) if info._numel_elsewhere else ""
+        here = on_this_rank(format_nbytes(info._nbytes_here)) if info._numel_elsewhere else ""
         nbytes = format_nbytes(info._held_nbytes) + here
     facts = (by_kind.get(kind, "") for kind in ("shape", "dtype", "device"))
     # An item that is no leaf says its source.

@@ -9,7 +9,7 @@ from html import escape
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.lowlevel.torch_private import GATHERED
-from tensornp.core.memory.changes import ALL_BLOCKS, Cause, Change
+from tensornp.core.memory.changes import Cause, Change
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.surroundings import Surroundings
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
@@ -102,7 +102,7 @@ def _shape(info: TensorInfo) -> Badge:
         held = f"of which {info.detail}, {held}"
     if info._numel_elsewhere:
         # Without it, the part on this rank would be read as the whole.
-        held += on_this_rank(counted(info.nbytes - info._nbytes_elsewhere, "byte"))
+        held += on_this_rank(counted(info._nbytes_here, "byte"))
     return Badge("shape", str(info.shape), f"Shape: {counted(info.numel, 'element')} {held}.")
 
 
@@ -231,17 +231,17 @@ def change_text(change: Change) -> str:
     verb, words, _ = _CAUSES[change.cause]
     if change.cause == "retyped":
         return f"{verb} {change.was} at {change.since}"
-    sampled = "" if change.coverage == ALL_BLOCKS else change.coverage
     # A write that torch has counted needs no word if the rows are known.
     cause = "" if change.rows and change.cause == "torch" else words
-    return " · ".join(filter(None, (f"{verb} since {change.since}", change.rows, cause, sampled)))
+    return " · ".join(filter(None, (f"{verb} since {change.since}", change.rows, cause, change.coverage)))
 
 
 def change_sentence(change: Change) -> str:
     """Return the same with the cause and what was compared."""
     words = change_text(change).partition(" · ")[0]
     where = f" ({change.delta})" if change.delta else ""
-    return f"{words[0].upper()}{words[1:]}{where}, {_CAUSES[change.cause][2]} ({change.coverage})."
+    coverage = f" ({change.coverage})" if change.coverage else ""
+    return f"{words[0].upper()}{words[1:]}{where}, {_CAUSES[change.cause][2]}{coverage}."
 
 
 def change_parts(change: Change) -> tuple[str, ...]:

@@ -197,8 +197,7 @@ def info_document(info: TensorInfo) -> Document:
 def _said(value: Any) -> str:
     """Return a value as a person would write it; the address of a storage tells nobody anything."""
     if isinstance(value, StorageSpan):
-        resizable = "" if value.resizable else "; it cannot be resized"
-        return f"{counted(value.nbytes, 'byte')}; the last element ends at byte {value.reach:,}{resizable}"
+        return f"{counted(value.nbytes, 'byte')}; the last element ends at byte {value.reach:,}"
     if isinstance(value, TensorInfo):
         return f"{value.type_name} {value.shape} {value.dtype}"
     return legible(str(value))

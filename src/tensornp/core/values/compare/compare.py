@@ -187,7 +187,7 @@ def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source
     is_one_dtype = dtypes[0] == dtypes[1]
     max_abs = relative = cosine = norm = change = None
     if tally.finite:
-        norm, other_norm, change = tally.norms()
+        norm, other_norm, change = np.sqrt(tally.squares).tolist()
         max_abs, relative = tally.largest, change / norm if norm else math.inf if change else 0.0
         cosine = 0.0 if norm == other_norm else 1.0
         if norm and other_norm:

@@ -22,7 +22,7 @@ def pairs_of(a: Source, b: Source) -> Iterator[tuple[Array, Array]]:
     while True:
         left = left if left.size else next(first, nothing)
         right = right if right.size else next(second, nothing)
-        size = min(left.size, right.size)
+        size = min(left.size, right.size, _CHUNK_NUMEL)
         if not size:
             return
         yield left[:size], right[:size]
@@ -80,7 +80,7 @@ class PairTally:
     def __init__(self, first_dtype: str, second_dtype: str) -> None:
         self._dtypes = first_dtype, second_dtype
         is_one_dtype = first_dtype == second_dtype
-        self._squares = np.zeros(3)
+        self.squares = np.zeros(3)
         self.largest: Any = 0
         self.largest_at: int | None = None
         self.count = self.num_changed = self.finite = self.only_first = self.only_second = 0
@@ -90,10 +90,6 @@ class PairTally:
         self.first_values: tuple[Any, Any] | None = None
 
     def add(self, a: Array, b: Array) -> None:
-        for i in range(0, a.size, _CHUNK_NUMEL):
-            self._add(a[i : i + _CHUNK_NUMEL], b[i : i + _CHUNK_NUMEL])
-
-    def _add(self, a: Array, b: Array) -> None:
         start, self.count = self.count, self.count + a.size
         if self.is_cast_of_first:
             self.is_cast_of_first = _is_cast(a, self._dtypes[1], b)
@@ -125,16 +121,12 @@ class PairTally:
         sizes = sizes_of_change(a, b)
         d = _vector(sizes)
         squares.append(np.einsum("i,i", d, d))
-        self._squares += squares
+        self.squares += squares
         at = int(sizes.argmax())
         if sizes[at]:
             size = plain_number(sizes[at])
             if size > self.largest:
                 self.largest, self.largest_at = size, start + (at if places is None else int(places[at]))
-
-    def norms(self) -> tuple[float, float, float]:
-        first, second, difference = np.sqrt(self._squares).tolist()
-        return first, second, difference
 
 
 def _bits(values: Array) -> Array:

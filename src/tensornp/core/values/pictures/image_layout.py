@@ -58,8 +58,6 @@ CHANNELS = {1: "grey", 3: "RGB", 4: "RGBA"}
 MAX_TILES = 64
 MAX_PIXELS = 2**20
 MAX_SIDE = 2048
-_MAX_COLUMNS, _MAX_WIDTH = 16, 1024
-"""Tiles side by side, and their pixels, up to which each index of an outer dimension has a row of its own."""
 _READINGS = {2: ("HW",), 3: ("CHW", "HWC"), 4: ("NCHW", "NHWC")}
 """Layouts that are found unasked, the order of torch first."""
 LAYOUTS = ("HW", "CHW", "HWC", "NHW", "NCHW", "NHWC")
@@ -172,7 +170,4 @@ def _placed(name: str, reason: str, shape: tuple[int, ...], max_tiles: int, max_
     plane = -(-counts["H"] // step), -(-counts["W"] // step)
     counts |= {"H": plane[0], "W": plane[1]}
     steps = tuple(step if letter in "HW" else 1 for letter in name)
-    several, grid = [count for count in tiles if count > 1], grid_of(math.prod(tiles), plane)
-    if len(several) > 1 and several[-1] <= min(_MAX_COLUMNS, _MAX_WIDTH // plane[1]):
-        grid = math.prod(several[:-1]), several[-1]
-    return ImageLayout(name, reason, shape, tuple(counts.values()), steps, grid)
+    return ImageLayout(name, reason, shape, tuple(counts.values()), steps, grid_of(math.prod(tiles), plane))
