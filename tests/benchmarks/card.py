@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import torch
-from memory import OPTIONS, ledger_over, make_card
+from IPython.core.interactiveshell import InteractiveShell
 from others import installed, missing_note
 from side_by_side import Figure, Spread, interleave, timed
 
+from tensornp.core.summary.card import summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.summary.surroundings import Look
+from tensornp.fronts.ipython.names import ShellSession
 from tensornp.render.collections.container import container_document
+from tensornp.render.tensor.card import tensor_html, tensor_text
+from tensornp.session.ledger import Ledger
 
+OPTIONS = DisplayOptions()
 SHAPES = ((10,), (100, 100), (384, 384), (1000, 1000), (10_000, 10_000))
 SLOW_NUMEL = 100_000_000
 """Elements from which on `quick` leaves the others out: one of them reads each element several times."""
@@ -28,6 +35,19 @@ CLAIM_OFF = 2.2
 CLAIM_TABLE = 0.04
 NUM_IN_TABLE = 10_000
 OFF = DisplayOptions(stats="off")
+
+
+def make_card(tensor: torch.Tensor, look: Look | None = None, options: DisplayOptions = OPTIONS) -> tuple[str, str]:
+    """Return the text and the HTML of a card, made as the formatter makes them: from one summary."""
+    summary = summarize(tensor, options, look)
+    return tensor_text(summary), tensor_html(summary, options, anchor="tnp-0123abcd")
+
+
+def ledger_over(namespace: dict[str, Any]) -> Ledger:
+    """Return the ledger of a shell with these names."""
+    shell = InteractiveShell()
+    shell.user_ns.update(namespace)
+    return Ledger(ShellSession(shell), lambda: OPTIONS)
 
 
 def make_table(container: dict[str, torch.Tensor]) -> tuple[str, str]:

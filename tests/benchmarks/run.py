@@ -20,9 +20,8 @@ from side_by_side import Figure, table
 QUESTIONS = {
     "card": "What does a card cost, beside what else shows a tensor?",
     "felt": "How long do a first card and a later one take in a kernel, from the cell to its end, beside print?",
-    "scale": "Does the card of a huge tensor cost what the card of a small one costs?",
     "convert": "What does to_numpy cost, beside plain PyTorch?",
-    "values": "What do statistics, heat maps and comparisons cost, beside a plain read and plain torch?",
+    "values": "What do statistics and comparisons cost, beside a plain read and plain torch?",
     "weights": "What do listing, slicing and scanning a checkpoint cost, beside the libraries that read it?",
     "passes": "What does following a pass cost, beside the same step that nobody follows?",
     "command_line": "What CPU time does a list on the command line take, beside importing NumPy?",

@@ -13,18 +13,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed.checkpoint
-import treescope
 from safetensors import safe_open
 from safetensors.torch import save_file
 from side_by_side import Figure, Spread, interleave, peak_mib, timed
-from torch import nn
 
 import tensornp as tnp
-from tensornp.render.models.weights import weights_document
-from tensornp.widget.weight_tree import WeightTree
 
 LISTING_S, SLICE_S, MANY_S, ENTRY_NBYTES = 0.05, 0.005, 1, 1024
-PICTURE_S, PICTURE_KB = 0.05, 100
 SLOW_LISTING_S = 0.15
 """Of formats that are read from the beginning, or item by item."""
 SCAN_CLAIM, COMPARE_CLAIM, COMPARE_MIB = 1 / 8, 1.5, 150
@@ -60,8 +55,6 @@ def report(*, quick: bool) -> Iterator[Figure]:
     """Yield figures of each."""
     with tempfile.TemporaryDirectory() as folder:
         yield from _listing(Path(folder), quick)
-        yield _cold_slice(Path(folder))
-        yield from _first_picture(quick)
         yield from _many(Path(folder), 20_000 if quick else 200_000)
         yield from _scan(Path(folder), quick)
         yield from _compare(Path(folder), quick)
@@ -120,35 +113,6 @@ def _listing(folder: Path, quick: bool) -> Iterator[Figure]:
             yield timed(f"{NUM_TENSORS} tensors: {name}", taken, other, seconds[other])
 
 
-def _first_picture(quick: bool) -> Iterator[Figure]:
-    """A model of 1,500 tensors in layers that are alike, as a page first sees it: the static table, and rows."""
-    layers = [nn.TransformerEncoderLayer(64, 4, 256) for _ in range(125)]
-    model = nn.ModuleDict({"layers": nn.ModuleList(layers)})
-    arrays = {name: parameter.detach().numpy() for name, parameter in model.named_parameters()}
-    statements = {
-        "static table": "weights_document(weights(model)).html()",
-        "first rows of the tree": "WeightTree(list(weights(model).values()), {}).rows({})",
-        # treescope 0.1.10 fails on tensors of torch 2.13.
-        "treescope": "treescope.render_to_html(arrays)",
-    }
-    names = {
-        "weights": tnp.weights, "model": model, "weights_document": weights_document, "WeightTree": WeightTree,
-        "treescope": treescope, "arrays": arrays,
-    }  # fmt: skip
-    seconds = interleave(statements, names, rounds=3 if quick else 7)
-    num_tensors = len(list(model.parameters()))
-    treescope_s = seconds.pop("treescope")
-    for name, taken in seconds.items():
-        what = f"{num_tensors:,} tensors, first seen: {name}"
-        yield Figure(what, Spread.of(taken), at_most=PICTURE_S)
-        yield timed(what, taken, "treescope, of arrays", treescope_s)
-    own, other = (
-        Spread.of([len(html) / 1e3])
-        for html in (weights_document(tnp.weights(model)).html(), treescope.render_to_html(arrays))
-    )
-    yield Figure(f"{num_tensors:,} tensors: static table", own, "KB", "treescope, of arrays", other, None, PICTURE_KB)
-
-
 def _write_gguf(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     from gguf import GGUFWriter
 
@@ -159,28 +123,6 @@ def _write_gguf(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _cold_slice(folder: Path) -> Figure:
-    """Four rows of a weight whose file the system has let go of; where it can be told to, which takes some time too."""
-    path = folder / "cold.safetensors"
-    save_file({f"layers.{i}.w": torch.randn(1024, 1024) for i in range(8)}, path)
-    with open(path, "rb") as file:
-        os.fsync(file.fileno())
-
-        def drop() -> None:
-            if hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
-        statements = {
-            "dropped, and 4 rows of 4 MB": "drop(); listed['layers.5.w'].to_numpy(slice(9, 13))",
-            "dropped": "drop()",
-        }
-        seconds = interleave(statements, {"drop": drop, "listed": tnp.weights(path)}, rounds=15)
-    own = Spread.of(whole - rest for whole, rest in zip(*seconds.values(), strict=True))
-    plan = tnp.weights(path)["layers.5.w"].plan(slice(9, 13))
-    what = f"4 rows of 4 MB, cold: {plan.nbytes_read:,} bytes in {plan.num_reads} read"
-    return Figure(what, own, at_most=SLICE_S)
 
 
 def _many(folder: Path, num: int) -> Iterator[Figure]:

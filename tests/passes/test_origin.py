@@ -244,6 +244,14 @@ def test_numbers_that_reach_no_result_are_not_reported(name: str, level: str):
     assert run.origin is None
 
 
+@pytest.mark.parametrize("program", [lambda: torch.where(X > 9, (X - 9).log(), X).sum(), lambda: X / 0])
+def test_numbers_of_the_cell_that_reach_no_result_are_not_reported(program: Callable[[], Any]):
+    """NaN that a later operator masks; Inf without a gradient that nobody reads."""
+    with tnp.follow(level=OPERATORS) as run:
+        program()
+    assert run.origin is None
+
+
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 def test_a_nan_without_gradients_is_reported(context: Callable[[], Any]):
     model = net(torch.log)
@@ -339,6 +347,10 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "a leaf": (
         chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),
         PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from -1 to 2",
+    ),
+    "two inputs": (
+        chain(leaf("add", "Add", (NAN,), inputs={"[0]": value(), "[1]": value((-3.0, 4.0))})),
+        PRODUCED + "add (Add)", "its inputs: -1 to 2 and -3 to 4",
     ),
     "Inf of a weight": (
         chain(leaf("head", ends=(NAN,), params={"weight": weight((-1.0, INF))})),
