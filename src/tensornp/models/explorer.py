@@ -142,11 +142,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         source = f"{self.source}, {shown_name(said)}"
         return WeightsExplorer(entries, source, metadata=metadata, is_of_module=self.is_of_module, classes=classes)
 
-    @property
-    def num_weights(self) -> int:
-        """Return the number of weights, without names registered as None."""
-        return sum(not one._is_nothing for one in self._entries.values())
-
     @cached_property
     def totals(self) -> Totals:
         """Return the parameters, stored elements and bytes; files count once."""
@@ -246,10 +241,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        num_nothing = len(self) - self.num_weights
         said = [
-            number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
-            self.told_parameters(self.totals.parameters),
+            number_told(self.values()), self.told_parameters(self.totals.parameters),
             self.told_nbytes(self.totals.nbytes) + " on this rank" * (self.spread is not None),
             counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip

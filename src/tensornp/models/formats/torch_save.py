@@ -18,9 +18,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NoSource, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_file import FileSource, nbytes_of, weight_in
-from tensornp.models.entries.source import NoSource
 from tensornp.models.entries.take import VALUES, Array, Ranges, as_slice
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
