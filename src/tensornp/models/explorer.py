@@ -158,14 +158,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def told_nbytes(self, nbytes: int) -> str:
         """Return a size in words, with the size of weights on the meta device."""
-        told = format_nbytes(nbytes)
-        on_meta = sum(
-            one.nbytes for one in _each_once(self._entries.values()) if one.location == META and one.kind != COMPUTED
-        )
-        if not on_meta:
-            return told
-        would = f"would take {format_nbytes(on_meta)}"
-        return f"{told}, and those on the meta device {would} more" if nbytes else would
+        every = _each_once(self._entries.values())
+        on_meta = sum(one.nbytes for one in every if one.location == META and one.kind != COMPUTED)
+        told = [format_nbytes(nbytes)] if nbytes or not on_meta else []
+        return ", ".join([*told, f"would take {format_nbytes(on_meta)} on the meta device"] if on_meta else told)
 
     def told_parameters(self, number: int) -> str:
         """Return a number of parameters in words, or of elements for other tensors."""

@@ -12,7 +12,6 @@ from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite, alarm_text, alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.live.gradients import gradients_of
 from tensornp.models.live.refind import reached
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.columns import (
@@ -25,7 +24,7 @@ from tensornp.models.outline.columns import (
     figures_of_gradient,
 )
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
-from tensornp.models.scan.run import scan_entries
+from tensornp.models.scan.run import gradients_of, scan_entries
 from tensornp.render.layout.tree import TreeColumn
 from tensornp.render.pictures.stats_line import line_of
 
