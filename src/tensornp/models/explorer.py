@@ -142,11 +142,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         source = f"{self.source}, {shown_name(said)}"
         return WeightsExplorer(entries, source, metadata=metadata, is_of_module=self.is_of_module, classes=classes)
 
-    @property
-    def num_weights(self) -> int:
-        """Return the number of weights, without names registered as None."""
-        return sum(not one._is_nothing for one in self._entries.values())
-
     @cached_property
     def totals(self) -> Totals:
         """Return the parameters, stored elements and bytes; files count once."""
@@ -163,14 +158,10 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def told_nbytes(self, nbytes: int) -> str:
         """Return a size in words, with the size of weights on the meta device."""
-        told = format_nbytes(nbytes)
-        on_meta = sum(
-            one.nbytes for one in _each_once(self._entries.values()) if one.location == META and one.kind != COMPUTED
-        )
-        if not on_meta:
-            return told
-        would = f"would take {format_nbytes(on_meta)}"
-        return f"{told}, and those on the meta device {would} more" if nbytes else would
+        every = _each_once(self._entries.values())
+        on_meta = sum(one.nbytes for one in every if one.location == META and one.kind != COMPUTED)
+        told = [format_nbytes(nbytes)] if nbytes or not on_meta else []
+        return ", ".join([*told, f"would take {format_nbytes(on_meta)} on the meta device"] if on_meta else told)
 
     def told_parameters(self, number: int) -> str:
         """Return a number of parameters in words, or of elements for other tensors."""
@@ -246,10 +237,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:
-        num_nothing = len(self) - self.num_weights
         said = [
-            number_told(self.values()), f"{num_nothing:,} registered as None" if num_nothing else "",
-            self.told_parameters(self.totals.parameters),
+            number_told(self.values()), self.told_parameters(self.totals.parameters),
             self.told_nbytes(self.totals.nbytes) + " on this rank" * (self.spread is not None),
             counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted
-from tensornp.models.entries.entry import WeightEntry, shape_text
-from tensornp.models.entries.source import NoSource
+from tensornp.models.entries.entry import NoSource, WeightEntry, shape_text
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut
 from tensornp.models.outline.fold import folded
 from tensornp.processes.merged import Drift, OnRanks, RankStats, RankWeights, ranks_text

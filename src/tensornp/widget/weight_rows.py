@@ -13,7 +13,6 @@ from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite, alarm_text, alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry, is_counter
-from tensornp.models.live.gradients import gradients_of
 from tensornp.models.live.refind import reached
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline.columns import (
@@ -30,7 +29,7 @@ from tensornp.models.outline.columns import (
 )
 from tensornp.models.outline.fold import Branch, Row
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
-from tensornp.models.scan.run import scan_entries
+from tensornp.models.scan.run import gradients_of, scan_entries
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn
 from tensornp.render.pictures.stats_line import histogram_img, line_of

@@ -73,7 +73,7 @@ def test_parts_without_an_index_belong_together(folder):
     (folder / SHARDS[1]).unlink()
     explorer = tnp.weights(folder)
     assert list(explorer) == ["a.weight", "b"]
-    assert explorer.problems == [f"'{SHARDS[1]}' is missing; what may be there is not known"]
+    assert explorer.problems == [f"'{SHARDS[1]}' is missing"]
 
 
 def test_parts_of_two_models_are_several_candidates(folder):

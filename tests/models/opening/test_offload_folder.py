@@ -78,9 +78,7 @@ def test_another_index_is_refused(folder, told):
         tnp.weights(folder)
 
 
-def test_one_file_of_it_names_the_folder(folder):
-    """Bare elements tell neither a shape nor a dtype."""
-    with pytest.raises(tnp.CheckpointError, match="holds bare elements that accelerate has offloaded; open its folder"):
-        tnp.weights(folder / "w.dat")
+def test_a_file_that_is_lost_is_a_problem(folder):
+    """Its name is listed."""
     os.remove(folder / "w.dat")
     assert "cannot be opened" in tnp.weights(folder)["w"].problem

@@ -22,10 +22,10 @@ from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.comparing.rows import STEP, differing_values, has_other_shape, quantity_of, rows_of, sides_of
 from tensornp.models.entries.entry import NotOfModule, WeightEntry
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.gradients import gradients_of
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import Row
+from tensornp.models.scan.run import gradients_of
 from tensornp.models.scan.table import frame_of
 
 _FIGURES = ("max_abs", "relative", "cosine_distance", "changed_fraction", "verdict")

@@ -11,7 +11,6 @@ from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.steps import check_shard
 from tensornp.core.tensor.weight import Weight
 from tensornp.errors import NoDataError
-from tensornp.models.entries.source import NoSource, Source
 from tensornp.models.files.source_file import Extent
 from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name
 
@@ -22,6 +21,42 @@ COMPUTED = "computed"
 """The kind of a weight that is computed from others when it is asked for, and of which nothing is stored."""
 IN_PARTS = "this rank holds only a part of it"
 META = "meta"
+
+
+class Source:
+    """The values of a weight; this class alone has none, and its methods are never called.
+
+    `extents` are bytes in files, and `itemsize` is 0 unless elements have bytes of their own there. `held` is the
+    tensor or array in memory, `codes` the source of stored codes, and `values` returns a tensor or a reader.
+    """
+
+    __slots__ = ()
+    location: Any = ""
+    dtype_of_values: Any = ""
+    extents: Any = ()
+    itemsize: Any = 0
+    held: Any = None
+    requires_grad: Any = None
+    codes: Any = None
+    plan: Any
+    to_numpy: Any
+    values: Any
+    stats: Any
+
+    @property
+    def identity(self) -> object:
+        """A key that is equal for names of the same elements."""
+        return id(self)
+
+
+class NoSource(Source):
+    """No values."""
+
+    __slots__ = ("identity", "location")
+    identity: object
+
+    def __init__(self, location: str = "", *, identity: object = None) -> None:
+        self.location, self.identity = location, identity or id(self)
 
 
 class Packed(NamedTuple):
@@ -151,8 +186,7 @@ class WeightEntry(Weight):
 
     def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return a plan of `to_numpy` without reading a value; raises as `to_numpy` does."""
-        of_shard = self._of_shard(shard)
-        return self._source.plan(index, **of_shard)
+        return self._source.plan(index, **self._of_shard(shard))
 
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None,
@@ -206,7 +240,6 @@ class WeightEntry(Weight):
         """
         self._check_readable(is_part_enough=True)
         if self._packed is not None:
-            # The format alone gives codes a meaning.
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
         return self._source.stats()  # type: ignore[no-any-return]
@@ -233,13 +266,9 @@ class WeightEntry(Weight):
 class NotListed(str):
     """A problem that hides weights, so that a comparison is not complete."""
 
-    __slots__ = ()
-
 
 class NotOfModule(NotListed):
     """A problem that hides values saved next to a model, which no module has."""
-
-    __slots__ = ()
 
 
 def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
@@ -261,12 +290,7 @@ def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
     return "computed when asked" if kind == COMPUTED else ""
 
 
-_COUNTERS = frozenset(
-    {
-        "num_batches_tracked", "position_ids", "token_type_ids", "relative_position_index", "relative_coords_table",
-        "rel_pos_index", "cache_position", "num_updates", "steps",
-    }
-)  # fmt: skip
+_COUNTERS = frozenset("num_batches_tracked position_ids token_type_ids relative_position_index cache_position".split())
 
 
 def is_counter(entry: WeightEntry) -> bool:

@@ -13,8 +13,7 @@ import numpy as np
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import MAX_NDIM, contiguous, num_reached
 from tensornp.errors import CopyRequiredError, NoDataError
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.source import Source
+from tensornp.models.entries.entry import Source, WeightEntry
 from tensornp.models.entries.take import VALUES, Array, Ranges, Reads, Shape, taken_by
 from tensornp.models.files.source_file import Extent, ListedFile
 

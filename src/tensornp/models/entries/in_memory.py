@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,7 @@ from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
 from tensornp.core.tensor.steps import Step
 from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TensornpError
-from tensornp.models.entries.entry import IN_PARTS, META, WeightEntry
-from tensornp.models.entries.source import Source
+from tensornp.models.entries.entry import IN_PARTS, META, Source, WeightEntry
 from tensornp.models.entries.take import Array, Shape, taken_by
 from tensornp.models.names.quoted import part_of_storage
 
@@ -232,13 +232,7 @@ class TensorSource(Source):
         if shard == "full" or any(one.step < 0 for one in taken.ranges):
             # The whole is gathered, and torch has no negative steps.
             return part, index
-        items, ranges = list(taken.items), iter(taken.ranges)
-        for place, item in enumerate(items):
-            wanted = next(ranges) if item is not None else range(0)
-            if isinstance(item, slice) and item != slice(None):
-                items[place] = slice(wanted.start, wanted.stop, wanted.step)
-            elif item is not None and not isinstance(item, slice):
-                items[place] = wanted.start
+        items = [one if one is None or isinstance(one, slice) else operator.index(one) for one in taken.items]
         while items and items[-1] == slice(None):
             # Sparse tensors take no slices.
             items.pop()

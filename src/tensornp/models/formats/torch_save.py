@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
-from tensornp.models.entries.entry import NotListed, WeightEntry, noted, nothing
+from tensornp.models.entries.entry import NoSource, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_file import FileSource, nbytes_of, weight_in
-from tensornp.models.entries.source import NoSource
 from tensornp.models.entries.take import VALUES, Array, Ranges, as_slice
 from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
@@ -186,12 +184,7 @@ def read_legacy(file: ListedFile) -> Contents | None:
         imports=tuple(dict.fromkeys(chain.from_iterable(one.imports for one in pickles))),
         called=frozenset().union(*(one.called for one in pickles)),
     )
-    contents = _listed(file, found, storages)
-    if len(storages) == len(keys.root) and at < file.nbytes:
-        # Two calls of torch.save into one open file write two checkpoints.
-        said = f"{counted(file.nbytes - at, 'byte')} at its end can belong to no tensor that is listed"
-        contents.problems.append(NotListed(said))
-    return contents
+    return _listed(file, found, storages)
 
 
 def _pickle_at(there: Reader, at: int, file: ListedFile) -> Pickled:

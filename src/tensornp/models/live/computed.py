@@ -21,9 +21,9 @@ from tensornp.core.namespace.lookup import look_up
 from tensornp.core.namespace.members import members_of, registered_names
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
-from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, WeightEntry, noted
+from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, NoSource, WeightEntry, noted
 from tensornp.models.entries.in_memory import weight_of
-from tensornp.models.entries.source import NoSource, Requested
+from tensornp.models.live.refind import Requested
 from tensornp.models.names.quoted import cut, shown_name
 
 _LISTS = "parametrizations"

@@ -1,4 +1,4 @@
-"""Rows of weights that hold no tensor: each is found again by its expression."""
+"""Weights that hold no tensor: each is made again, or found by its expression."""
 
 from __future__ import annotations
 
@@ -8,11 +8,47 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import is_array
 from tensornp.core.namespace.lookup import look_up
-from tensornp.errors import BadRequestError, NoDataError
-from tensornp.models.entries.entry import WeightEntry
+from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError
+from tensornp.models.entries.entry import Source, WeightEntry
 from tensornp.models.entries.in_memory import ArraySource, TensorSource, array_weight, weight_of
-from tensornp.models.entries.source import Requested
 from tensornp.models.explorer import WeightsExplorer
+
+
+class Requested(Source):
+    """Values of a weight that `get` returns at each request, so that no row holds them.
+
+    A weight that a module computes has a `holder`, the expression of the module, and `again`, which returns the weight
+    for the module; its values are always copied.
+    """
+
+    __slots__ = ("again", "get", "holder", "identity", "location", "requires_grad")
+    identity: object
+
+    def __init__(
+        self, get: Callable[[], Any], location: str, requires_grad: bool | None, *, identity: object = None,
+        holder: str = "", again: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.get, self.location, self.requires_grad = get, location, requires_grad
+        self.identity, self.holder, self.again = identity or id(self), holder, again
+
+    def _found(self) -> Any:
+        found = self.get()
+        found._check_readable()
+        return found._source
+
+    def plan(self, index: Any) -> Any:
+        return self._found().plan(index, copy=True) if self.again else self._found().plan(index)
+
+    def to_numpy(self, index: Any, *, copy: bool | None, writeable: bool | None, dtype: object) -> Any:
+        if self.again and copy is False:
+            raise CopyRequiredError("the values are computed at each request; leave copy=False out")
+        return self._found().to_numpy(index, copy=True if self.again else copy, writeable=writeable, dtype=dtype)
+
+    def values(self) -> Any:
+        return self._found().values()
+
+    def stats(self) -> Any:
+        return self._found().stats()
 
 
 def released_rows(explorer: WeightsExplorer, namespace: Mapping[str, Any], opened: str) -> list[WeightEntry]:

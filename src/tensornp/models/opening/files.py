@@ -148,7 +148,7 @@ def _missing(names: list[str]) -> list[str]:
     if not absent:
         return []
     said = shown_names([f"{stem}-{number:0{width}}-of-{count}{suffix}" for number in absent])
-    return [NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing; what may be there is not known")]
+    return [NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing")]
 
 
 def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
@@ -184,25 +184,18 @@ def is_index(name: str) -> bool:
 
 
 def open_index(path: Place) -> Contents:
-    """Return the weights of an index; a wrong item is a problem and hides no other.
-
-    CheckpointError if it is not an index, or all of its files have an unknown format.
-    """
+    """Return the weights of an index; a wrong item is a problem and hides no other."""
     told = json_in(path)
     places = told.get("weight_map")
     if not isinstance(places, dict):
         raise CheckpointError(f"{str(path)!r} has no weight_map, so it is not an index")
     refused: dict[str, str] = {}
-    foreign: list[str] = []
     for name, place in places.items():
         why = why_outside(place)
         if not why and not place.endswith(SHARDED_SUFFIXES):
-            foreign.append(place)
             why = f"its file {shown_name(place)} has an unknown format"
         if why:
             refused[name] = why
-    if places and len(foreign) == len(places):
-        raise CheckpointError(f"{str(path)!r} is an index of files that are not read, such as {shown_name(foreign[0])}")
     sound = {name: posixpath.normpath(place) for name, place in places.items() if name not in refused}
     found = _read_files(path.parent, dict.fromkeys(sound.values()), sound)
     own = told.get("metadata")

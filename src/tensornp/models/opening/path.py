@@ -14,7 +14,6 @@ from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening.files import (
     OFFLOAD_INDEX,
-    OFFLOAD_SUFFIX,
     is_index,
     open_file,
     open_index,
@@ -110,9 +109,6 @@ def _open(there: Place) -> Contents:
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if is_index(there.name):
         return open_index(there)
-    if isinstance(there, Path):
-        if there.name == OFFLOAD_INDEX:
-            return open_offload_folder(there.parent)
-        if there.name.endswith(OFFLOAD_SUFFIX) and os.path.lexists(there.parent / OFFLOAD_INDEX):
-            raise CheckpointError(f"{str(there)!r} holds bare elements that accelerate has offloaded; open its folder")
+    if isinstance(there, Path) and there.name == OFFLOAD_INDEX:
+        return open_offload_folder(there.parent)
     return open_file(there)

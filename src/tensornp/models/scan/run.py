@@ -1,4 +1,4 @@
-"""Compute the statistics of all weights with threads or any executor."""
+"""Compute the statistics of all weights with threads or any executor, and those of gradients."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from contextlib import closing, contextmanager, nullcontext
 from typing import Any, Literal
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
+from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.threads import num_cores
-from tensornp.core.values.stats.compute import Tally
+from tensornp.core.lowlevel.torch_private import is_of_torch
+from tensornp.core.values.stats.compute import Tally, stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
@@ -159,3 +162,25 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
 
     with bar:
         yield tell
+
+
+@outside_modes
+def gradients_of(
+    entries: Iterable[WeightEntry], unguarded: Unguarded, goes_on: Callable[[], bool] = lambda: True
+) -> dict[str, TensorStats | None]:
+    """Return statistics of the gradients of ordinary tensors by name, None for an unreadable one.
+
+    `unguarded` tells whether some were left out.
+    """
+    found: dict[str, TensorStats | None] = {}
+    for entry in entries:
+        if not is_of_torch(entry.tensor) or not entry.requires_grad or not goes_on():
+            continue
+        gradient = unguarded.grad_of(entry.tensor)
+        if gradient is None:
+            continue
+        try:
+            found[entry.name] = stats(gradient, histogram=None)
+        except TensornpError:
+            found[entry.name] = None
+    return found
