@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tensornp.errors import BadRequestError
 from tensornp.models.outline.columns import Asked
@@ -17,44 +16,25 @@ _MAX_OPEN = 10_000
 _NAME_WIDTH = 48
 
 
-class Tree(ABC):
+class Tree(Protocol):
     """The rows of a page: a folded tree, or a list if it is searched or sorted.
 
     `sortable` names columns. `opened` are the branches that are open at first, and `num_branches` is above all their
-    ids.
+    ids. The items below a branch (-1 for the top) and those of a list become rows; `path` leads to an item that opens.
+    `facts` has `text` on all rows, and `nothing` if there are none.
     """
 
     sortable: Collection[str] = ()
     opened: frozenset[int]
     num_branches: int
 
-    @abstractmethod
-    def columns(self, asked: Asked) -> Sequence[TreeColumn]:
-        """Return the columns, the name first."""
-
-    @abstractmethod
-    def below(self, parent: int, asked: Asked) -> Sequence[Any]:
-        """Return the items below a branch, -1 for the top."""
-
-    @abstractmethod
-    def listed(self, asked: Asked) -> Sequence[Any]:
-        """Return the items of a list."""
-
-    @abstractmethod
-    def id_of(self, item: Any) -> int:
-        """Return the id of an item's row."""
-
-    @abstractmethod
-    def path(self, number: int) -> frozenset[int]:
-        """Return the ids of the rows that lead to an item that opens, and of its own."""
-
-    @abstractmethod
-    def row(self, item: Any, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
-        """Return the row of an item."""
-
-    @abstractmethod
-    def facts(self, asked: Asked) -> dict[str, Any]:
-        """Return facts about all rows: `text`, and `nothing` if there are no rows."""
+    def columns(self, asked: Asked) -> Sequence[TreeColumn]: ...
+    def below(self, parent: int, asked: Asked) -> Sequence[Any]: ...
+    def listed(self, asked: Asked) -> Sequence[Any]: ...
+    def id_of(self, item: Any) -> int: ...
+    def path(self, number: int) -> frozenset[int]: ...
+    def row(self, item: Any, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow: ...
+    def facts(self, asked: Asked) -> dict[str, Any]: ...
 
     def rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the rows below `parent`, or all rows with `opened` branches open."""
