@@ -12,21 +12,20 @@ from tensornp.core.lowlevel.text import counted, format_nbytes
 if TYPE_CHECKING:
     from tensornp.core.memory.storages import Survey
     from tensornp.core.summary.census import Census
-    from tensornp.session.ledger import Ledger
 
 MAX_SECONDS, MAX_RELEASE_SECONDS = 2.0, 20.0
 """For a table, and for a release, which must search all names to the end."""
 _IN_HISTORY = re.compile(r"(?:Out|_oh)\[(\d+)\]")
 
 
-def census(session: Any, ledger: Ledger, *, max_rows: int, patterns: tuple[str, ...]) -> Census:
+def census(session: Any, *, max_rows: int, patterns: tuple[str, ...]) -> Census:
     """Return the tensors and arrays in names, history and the last traceback."""
     from tensornp.core.lowlevel.modes import outside_modes
     from tensornp.core.summary.census import census_of
 
     with outside_modes():
         survey = _survey(session, MAX_SECONDS)
-        return census_of(survey, max_rows=max_rows, patterns=patterns, change_of=ledger.change_of)
+        return census_of(survey, max_rows=max_rows, patterns=patterns)
 
 
 def release(session: Any) -> str:

@@ -61,7 +61,7 @@ class Extension:
         printers = TensorPrinters(shell, config, ledger.look, live.note)
         undo.callback(printers.unregister)
         printers.register()
-        memory = MemoryMagics(shell, config, live, ledger)
+        memory = MemoryMagics(shell, config, live)
         ours.append(memory)
         undo.callback(memory.end)
         ours += [

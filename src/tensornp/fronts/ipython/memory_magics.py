@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tensornp.core.memory.changes import Report
     from tensornp.fronts.ipython.config import TensorDisplay
     from tensornp.fronts.ipython.live import Live
-    from tensornp.session.ledger import Ledger
     from tensornp.session.watch import Watch
     from tensornp.widget.table import LiveTable
 
@@ -32,11 +31,10 @@ class MemoryMagics(Magics):
 
     shell: Any
 
-    def __init__(self, shell: Any, config: TensorDisplay, live: Live, ledger: Ledger) -> None:
+    def __init__(self, shell: Any, config: TensorDisplay, live: Live) -> None:
         super().__init__(shell)
         self._display = config
         self._live = live
-        self._ledger = ledger
         self._made_watch: Watch | None = None
 
     @property
@@ -86,7 +84,7 @@ class MemoryMagics(Magics):
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
         session = ShellSession(self.shell)
-        found = census(session, self._ledger, max_rows=max_rows, patterns=patterns)
+        found = census(session, max_rows=max_rows, patterns=patterns)
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()
