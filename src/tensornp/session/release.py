@@ -35,7 +35,7 @@ def release(session: Any) -> str:
     """
     from tensornp.core.lowlevel.modes import outside_modes
     from tensornp.core.memory.extents import nbytes_by_device
-    from tensornp.core.memory.identity import MemoryReference
+    from tensornp.core.memory.identity import freed_test
     from tensornp.core.memory.storages import history_entry
 
     with outside_modes():
@@ -46,7 +46,7 @@ def release(session: Any) -> str:
         entries = {history_entry(f.path) for group in groups for f in group.found if f.holding == "history"}
         numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
         is_in_traceback = any(f.holding == "traceback" for group in groups for f in group.found)
-        memory = [([MemoryReference(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
+        memory = [([freed_test(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
         # They hold what is released here.
         del survey, groups
     held = [*numbers.values()] + ["the locals of the last traceback"] * is_in_traceback
@@ -58,8 +58,8 @@ def release(session: Any) -> str:
         session.clear_last_traceback()
     gc.collect()
     freed, kept = Counter[str](), 0
-    for references, nbytes in memory:
-        if all(reference.is_gone for reference in references):
+    for tests, nbytes in memory:
+        if all(is_freed() for is_freed in tests):
             freed.update(nbytes)
         else:
             kept += sum(nbytes.values())
