@@ -276,7 +276,7 @@ def array_of(plan: ConversionPlan, tensor: torch.Tensor, kind: Kind = STRIDED) -
     if Step.CAST in plan.steps:
         # The plan has reported the loss; NumPy's warnings would repeat it.
         with np.errstate(all="ignore"):
-            is_real = not dtypes.is_complex(plan.dtype) and plan.dtype.kind != "b"
+            is_real = plan.dtype.kind not in "cb" and plan.dtype.name != "complex32"
             array = (array.real if array.dtype.kind == "c" and is_real else array).astype(plan.dtype)
     # A view of a frozen array cannot be thawed, so the array is frozen before any view is made.
     if not plan.writeable:

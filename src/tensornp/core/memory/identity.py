@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -69,26 +69,19 @@ class TensorReference:
         return found[0] if found and self.is_of(found[0]) else None
 
 
-class MemoryReference:
-    """Tells whether the memory of a tensor or an array was freed, and does not keep it."""
-
-    __slots__ = ("_owner", "_storages")
-
-    @modes.outside_modes
-    def __init__(self, obj: Any) -> None:
-        *inner, last = obj, *bases_of(obj)
-        self._storages = list(map(StorageWeakRef, _storages_of(last) if is_tensor(last) else ()))
-        self._owner: Any = None
-        for one in () if self._storages else (*inner, last):
-            # The owner of the memory, or the last view of it that can have a weak reference.
-            with suppress(TypeError):
-                self._owner = weakref.ref(one)
-
-    @property
-    def is_gone(self) -> bool:
-        if self._storages:
-            return all(storage.expired() for storage in self._storages)
-        return self._owner is not None and self._owner() is None
+@modes.outside_modes
+def freed_test(obj: Any) -> Callable[[], bool]:
+    """Return a function that tells whether the memory of a tensor or an array was freed; it keeps neither."""
+    views = [obj, *bases_of(obj)]
+    if is_tensor(views[-1]):
+        reference = TensorReference(views[-1])
+        return lambda: reference.is_gone
+    owner: Any = None
+    for one in views:
+        # The owner of the memory, or the last view of it that can have a weak reference.
+        with suppress(TypeError):
+            owner = weakref.ref(one)
+    return lambda: owner is not None and owner() is None
 
 
 def _storages_of(tensor: torch.Tensor) -> list[torch.UntypedStorage]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -16,7 +16,6 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.memory.aliases import Target
-from tensornp.core.memory.changes import Change
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
 from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
 from tensornp.core.tensor.dtypes import name_of
@@ -43,7 +42,6 @@ class CensusRow:
     nbytes: int
     shared_with: str
     holding: Holding
-    change: Change | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +84,15 @@ class Census:
         return replace(self, groups=groups, num_left_out=self.num_left_out + num_before - num_now)
 
 
-def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = (), change_of: Any = None) -> Census:
+def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) -> Census:
     """Return the table of at most `max_rows` names."""
-    known = dict[int, dict[str, Any]]()
-
-    def facts_of(found: Found) -> dict[str, Any]:
-        if id(found.obj) not in known:
-            known[id(found.obj)] = _facts(found, change_of)
-        return known[id(found.obj)]
-
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     groups.sort(key=lambda group: -group.nbytes)
     sizes = [len(_ordered(group)) for group in groups]
     shown: list[CensusGroup] = []
     for group, limit in zip(groups, _limits(sizes, max_rows), strict=False):
         holders = [history_entry(found.path) for found in group.found if found.holding == "history"]
-        rows = _rows(survey, group, limit, facts_of)
+        rows = _rows(survey, group, limit)
         shown.append(CensusGroup(rows, group.nbytes, tuple(dict.fromkeys(holders))))
     owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
@@ -156,9 +147,7 @@ def _first(group: Group) -> Found:
     return next((one for one in named if first_step(one.path) != one.path), every[0])
 
 
-def _rows(
-    survey: Survey, group: Group, limit: int, facts_of: Callable[[Found], dict[str, Any]]
-) -> tuple[CensusRow, ...]:
+def _rows(survey: Survey, group: Group, limit: int) -> tuple[CensusRow, ...]:
     ordered, rows = _ordered(group)[:limit], list[CensusRow]()
     first, name = ordered[0].obj, survey.name(ordered[0])
     for found in ordered:
@@ -168,12 +157,12 @@ def _rows(
                 relation = f"{name}: {Target(first).compare(found.obj) or 'same storage'}"
             except Exception:
                 relation = f"{name}: may overlap"
-        cells = facts_of(found)
-        rows.append(CensusRow(survey.name(found), found.kind, shared_with=relation, holding=found.holding, **cells))
+        facts = _facts(found)
+        rows.append(CensusRow(survey.name(found), found.kind, shared_with=relation, holding=found.holding, **facts))
     return tuple(rows)
 
 
-def _facts(found: Found, change_of: Any) -> dict[str, Any]:
+def _facts(found: Found) -> dict[str, Any]:
     """Return the cells of an object; the class alone if it cannot be read."""
     obj = found.obj
     try:
@@ -186,7 +175,6 @@ def _facts(found: Found, change_of: Any) -> dict[str, Any]:
             "dtype": name_of(info.dtype),
             "device": str(info.device),
             "nbytes": info._nbytes_here if found.spans else 0,
-            "change": change_of(obj, info) if change_of is not None else None,
         }
     except Exception:
         return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}

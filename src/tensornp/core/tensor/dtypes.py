@@ -161,7 +161,3 @@ def largest(name: str) -> float:
 
 def is_differentiable(name: str) -> bool:
     return name.startswith(("float", "bfloat", "complex"))
-
-
-def is_complex(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "c" or dtype.name == "complex32"

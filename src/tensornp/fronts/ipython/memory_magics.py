@@ -82,7 +82,6 @@ class MemoryMagics(SessionMagics):
                 Survey(self.shell.user_ns, MAX_SECONDS),
                 max_rows=max_rows,
                 patterns=patterns,
-                change_of=self._ledger.change_of,
             )
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")

@@ -9,9 +9,8 @@ from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, fold, headline, section, small_print
 from tensornp.render.layout.table import Table, TableRow, only, rows_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import listed
-from tensornp.render.tensor.badges import change_text
 
-HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by", "changed")
+HEADINGS = ("name", "shape", "dtype", "device", "bytes", "shared with", "kept alive by")
 ALWAYS = ("name", "shape", "dtype", "device", "bytes")
 """Columns that are shown whatever they say; the others where one of their cells says anything."""
 COMMON = ("dtype", "device")
@@ -101,5 +100,4 @@ def _cells(group: CensusGroup, row: CensusRow) -> tuple[str, ...]:
         format_nbytes(row.nbytes) + whole,
         row.shared_with,
         listed(group.kept_by, MAX_HOLDERS) if is_first else "",
-        change_text(row.change) if row.change is not None else "",
     )
