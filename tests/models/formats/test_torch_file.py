@@ -121,7 +121,7 @@ def test_what_loading_would_do_is_the_one_amber_line(tmp_path, kind):
 )
 def test_an_import_is_an_alarm_unless_it_is_known(module, name, is_alarm):
     """A prefix alone makes nothing harmless."""
-    assert WantedImport.of(Import(module, name), is_called=True).is_alarm is is_alarm
+    assert WantedImport("", Import(module, name), True).is_alarm is is_alarm
 
 
 def rewritten(path: Path, change: Any) -> None:

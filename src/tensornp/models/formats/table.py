@@ -84,19 +84,14 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
     if not file.nbytes:
         raise CheckpointError(f"{file.path!r} is empty")
     begins, suffix = file.read(0, min(file.nbytes, _NUM_READ)), Path(file.path).suffix
+    is_named = any(one.is_told_by_name and suffix in one.suffixes for one in FORMATS)
     for one in FORMATS:
-        if one.begins and begins.startswith(one.begins):
-            found = one.reader()(file)
-            if found is not None:
-                return one, found
-    for one in FORMATS:
-        if one.is_told_by_name and suffix in one.suffixes:
-            raise CheckpointError(f"{file.path!r} does not begin as a {suffix} file does")
-    for one in FORMATS:
-        found = one.reader()(file) if not one.begins else None
+        is_begun = begins.startswith(one.begins) if one.begins else not is_named
+        found = one.reader()(file) if is_begun else None
         if found is not None:
             return one, found
-    raise CheckpointError(f"{file.path!r} is of no format that is read")
+    why = f"does not begin as a {suffix} file does" if is_named else "is of no format that is read"
+    raise CheckpointError(f"{file.path!r} {why}")
 
 
 NUM_LOOKED_AT = 512

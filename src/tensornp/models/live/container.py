@@ -13,7 +13,8 @@ from tensornp.core.lowlevel.attributes import an_instance, is_array
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.caller import name_of
-from tensornp.core.tensor.containers import LEAVES, is_container, is_seen, leaves
+from tensornp.core.tensor.containers import is_container, is_seen, leaves
+from tensornp.core.tensor.paths import PLAIN_CLASSES
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.relations import relate
@@ -33,9 +34,8 @@ def explorer_of(
 ) -> WeightsExplorer:
     """Return the explorer of an object in memory; no code of the user runs.
 
-    Without an `expression` and a name, no weight has an expression.
     States of optimizers are named by `model`, or by a module that is in there, or by the namespace. What may hold
-    more, and is not listed, is named among the problems.
+    more is named among the problems.
     """
     root, listing = expression or name_of(obj, namespace), Listing()
     is_of_module = is_module(obj)
@@ -99,12 +99,8 @@ def _key_alone(step: Any) -> Any:
 def has_weights(obj: Any) -> bool:
     """Return whether a container has weights among its first values."""
     every = islice(leaves(obj), MAX_LEAVES) if is_container(obj) and not is_tensor_like(obj) else ()
-    return any(_has_weights(leaf) for _, leaf in every)
-
-
-def _has_weights(leaf: Any) -> bool:
-    is_of_torch = id(type(leaf)) not in LEAVES and (is_module(leaf) or _is_optimizer(leaf))
-    return is_of_torch or is_tensor_like(leaf) or is_array(leaf)
+    objects = (leaf for _, leaf in every if id(type(leaf)) not in PLAIN_CLASSES)
+    return any(is_tensor_like(one) or is_array(one) or is_module(one) or _is_optimizer(one) for one in objects)
 
 
 def why_nothing(obj: Any) -> str:

@@ -28,8 +28,8 @@ _OF_TORCH = frozenset(map(id, (torch.dtype, torch.device, torch.layout, torch.me
 """Classes by identity: a metaclass of the user's may compute hashes and equality."""
 _MASKED = "it is a masked array, whose hidden elements are no weights; put its .filled() there"
 _MAX_NAMED = 4
-_HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)
-"""Classes of objects without weights."""
+_HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, set, frozenset)
+"""Classes of objects without weights; tensors in a set are not looked for."""
 
 
 class Leaf(NamedTuple):
@@ -104,13 +104,7 @@ class Listing:
 
     def _not_looked_into(self) -> list[str]:
         known = self.seen | {id(one.tensor) for one in self.entries} if self._unknown else set()
-
-        def is_known(obj: Any) -> bool:
-            cls = type(obj)
-            is_set = cls is set or cls is frozenset
-            return id(cls) in PLAIN_CLASSES or id(obj) in known or (is_set and all(map(is_known, obj)))
-
-        unknown = ((name, one) for name, one in self._unknown if not is_known(one))
+        unknown = ((name, one) for name, one in self._unknown if id(one) not in known)
         named = [f"{cut(name, MAX_INSIDE)} ({type(one).__name__})" for name, one in unknown]
         if not named:
             return []

@@ -25,6 +25,7 @@ MAX_REPEATED = 2000
 """Names that are given to what has one already: of modules that hold a shared one twice, each, there are 2**depth."""
 _COMPILED = "_orig_mod"
 """The name under which `torch.compile` keeps a module; it is not shown, and stays in the expression."""
+_NONE = "it is registered as None"
 _PARALLEL = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 
 
@@ -59,7 +60,8 @@ class _Walk:
         passing = own.get("_non_persistent_buffers_set", ())
         for key, step, child, kind in members:
             if kind:
-                entry = _registered(joined(name, key), kind, child, code and code + code_of(step))
+                facts = joined(name, key), kind, child, code and code + code_of(step)
+                entry = weight_of(*facts) if child is not None else nothing(*facts[:2], facts[3], _NONE)
                 if "_hf_hook" in own and entry.location == META:
                     entry = offloaded_weight(entry, module, key, code)
                 if kind == "buffer" and key in passing and child is not None:
@@ -113,12 +115,6 @@ def modules_below(module: Any) -> Iterator[Any]:
             if kind == "" and is_module(child) and id(child) not in seen:
                 seen.add(id(child))
                 waiting.append(child)
-
-
-def _registered(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
-    if tensor is None:
-        return nothing(name, kind, code, "it is registered as None")
-    return weight_of(name, kind, tensor, code)
 
 
 def _is_wrapper(module: Any, key: str) -> bool:

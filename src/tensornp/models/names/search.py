@@ -30,12 +30,10 @@ def fitting(
 ) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
 
-    A word that no name has may be one of the `facts`, which returns a text for each name, such as a class.
-
-    A text between slashes is a regular expression. A word is a part of the name or a glob. A number is a whole one, if
-    there is any: ``layers.3`` is not ``layers.30``. A glob without a star at
-    either end matches anywhere. Braces list alternatives and ranges: ``layer.{0..5,9}.{query,key}``. Capitals only
-    matter if the pattern has some.
+    A text between slashes is a regular expression. A word is a part of the name or a glob, or, if no name has it, one
+    of the `facts`, which returns a text for each name. A number is a whole one, if there is any: ``layers.3`` is not
+    ``layers.30``. A glob without a star at either end matches anywhere. Braces list alternatives and ranges:
+    ``layer.{0..5,9}.{query,key}``. Capitals only matter if the pattern has some.
     """
     if isinstance(pattern, str) and is_expression(pattern):
         try:

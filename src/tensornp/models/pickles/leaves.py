@@ -71,7 +71,7 @@ class Leaves:
             if self._left < 0 or len(self._above) > _MAX_DEPTH:
                 self._is_cut = True
                 break
-            yield from self._below(path if key is _NO_KEY else (*path, key), part)
+            yield from self._below((*path, key), part)
         self._above.pop()
 
     def problems(self, who: str = "it") -> Iterator[str]:
@@ -82,9 +82,6 @@ class Leaves:
         if self._is_cut:
             limits = f"more than {MAX_ENTRIES:,}, deeper than {_MAX_DEPTH}, or reached in very many ways"
             yield f"some values of {who} are not listed: {limits}"
-
-
-_NO_KEY = object()
 
 
 def _leaf_of(value: Any) -> Any:
@@ -115,9 +112,8 @@ def _parts_of(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from enumerate(value.args)
         yield from value.items.items()
         yield from enumerate(value.appended)
-        if value.state is not None:
-            is_container = type(value.state) in (dict, list, tuple)
-            yield from _pairs(value.state) if is_container else [(_NO_KEY, value.state)]
+        is_container = type(value.state) in (dict, list, tuple)
+        yield from _pairs(value.state if is_container or value.state is None else {"state": value.state})
 
 
 def _pairs(value: Any) -> Iterable[tuple[Any, Any]]:
@@ -159,20 +155,16 @@ _HOLDER = re.compile(
 class WantedImport(str):
     """A problem: loading a file would import `wanted`, and call it if `is_called`."""
 
-    __slots__ = ("is_called", "wanted")
     wanted: Import
     is_called: bool
 
-    @classmethod
-    def of(cls, wanted: Import, *, is_called: bool, who: str = "it") -> WantedImport:
-        made = cls(f"{who} wants to import {shown_name(str(wanted))}, and nothing was imported")
+    def __new__(cls, said: str, wanted: Import, is_called: bool) -> WantedImport:
+        made = super().__new__(cls, said)
         made.wanted, made.is_called = wanted, is_called
         return made
 
     def retold(self, said: str) -> WantedImport:
-        made = WantedImport(said)
-        made.wanted, made.is_called = self.wanted, self.is_called
-        return made
+        return WantedImport(said, self.wanted, self.is_called)
 
     @property
     def is_alarm(self) -> bool:
@@ -186,4 +178,5 @@ def wanted_of(found: Pickled, who: str = "it") -> Iterator[WantedImport]:
     """Yield the imports of a pickle that do not belong to tensors and containers."""
     for one in found.imports:
         if not is_of_tensors(one):
-            yield WantedImport.of(one, is_called=one in found.called, who=who)
+            said = f"{who} wants to import {shown_name(str(one))}, and nothing was imported"
+            yield WantedImport(said, one, one in found.called)
