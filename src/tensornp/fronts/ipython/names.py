@@ -108,7 +108,7 @@ def release(shell: Any) -> str:
     """
     from tensornp.core.lowlevel.modes import outside_modes
     from tensornp.core.memory.extents import nbytes_by_device
-    from tensornp.core.memory.identity import MemoryReference
+    from tensornp.core.memory.identity import freed_test
     from tensornp.core.memory.storages import Survey, history_entry
 
     with outside_modes():
@@ -118,7 +118,7 @@ def release(shell: Any) -> str:
         groups = [one for one in survey.groups if one.nbytes and all(found.holding == "history" for found in one.found)]
         entries = {history_entry(found.path) for group in groups for found in group.found}
         numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
-        memory = [([MemoryReference(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
+        memory = [([freed_test(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
         # They hold what is released here.
         del survey, groups
     if not numbers:
@@ -127,8 +127,8 @@ def release(shell: Any) -> str:
         _drop(shell, number)
     gc.collect()
     freed, kept = Counter[str](), 0
-    for references, nbytes in memory:
-        if all(reference.is_gone for reference in references):
+    for tests, nbytes in memory:
+        if all(is_freed() for is_freed in tests):
             freed.update(nbytes)
         else:
             kept += sum(nbytes.values())

@@ -79,9 +79,7 @@ def _table(census: Census) -> tuple[Table, tuple[str, ...]]:
 
 def _full_table(census: Census) -> Table:
     rows = tuple(
-        TableRow(_cells(group, row), begins_group=row is group.rows[0])
-        for group in census.groups
-        for row in group.rows
+        TableRow(_cells(group, row), begins_group=row is group.rows[0]) for group in census.groups for row in group.rows
     )
     return Table(HEADINGS, rows)
 
