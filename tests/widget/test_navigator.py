@@ -86,7 +86,7 @@ def test_an_index_that_is_none_is_an_error_in_one_sentence(index, says):
 NONSENSE: tuple[dict[str, Any], ...] = (
     {"corner": "x"}, {"corner": [None]}, {"corner": [1.5, 2]}, {"corner": {}}, {"axes": "ab"}, {"axes": [0, 0]},
     {"axes": [-1, 0]}, {"axes": [True, 1]}, {"size": []} | {"corner": 3}, {"size": [1]}, {"size": ["a", "b"]},
-    {"part": "x"}, {"part": None}, {"part": 1.5}, {"show": 7}, {"show": [[]]}, {"index": 7}, {"index": []},
+    {"show": 7}, {"show": [[]]}, {"index": 7}, {"index": []},
     {"index": "\0" * 9}, {"seek": "everything"}, {"seek": []}, {"seek": "nan", "after": "x"},
 )  # fmt: skip
 
@@ -148,8 +148,6 @@ BOUND = {
     "sparse": (torch.eye(30).to_sparse(), {}, "w.to_dense()[2:5, 3:7]"),
     "conjugated": (torch.arange(60).reshape(6, 10).to(torch.complex64).mul(1j).conj(), {}, "w[2:5, 3:7]"),
     "bfloat16": (torch.arange(60).reshape(6, 10).bfloat16(), {}, "w[2:5, 3:7]"),
-    "part": (torch.nested.nested_tensor([torch.ones(2, 3), torch.arange(60.0).reshape(6, 10)]), {"part": 1},
-             "w.unbind()[1][2:5, 3:7]"),
 }  # fmt: skip
 
 
@@ -190,23 +188,6 @@ def test_a_tensor_that_is_gone_says_so_in_place():
     assert page.ask() == {
         "type": "error", "page": "p", "number": 1, "text": "the tensor of this card is gone; show it again",
     }  # fmt: skip
-
-
-def test_a_search_in_a_nested_tensor_says_which_part_it_has_seen():
-    """The others may have what is looked for, and larger values."""
-    t = torch.nested.nested_tensor([torch.zeros(3, 3), torch.full((2, 3), torch.nan)])
-    page = Page(t)
-    others = "; the others are not searched"
-    assert page.ask(seek="nan", size=[4, 4])["text"] == f"there is no NaN in part 0 of 2{others}"
-    assert page.ask(seek="nan", part=1, size=[4, 4])["text"] == f"looked for in part 1 of 2{others}"
-
-
-def test_parts_of_a_nested_tensor_are_one_more_index():
-    """The expressions say which part."""
-    t = torch.nested.nested_tensor([torch.ones(2, 3), torch.zeros(4, 3)])
-    answer = Page(t).ask(part=1, size=[2, 2])
-    assert (answer["part"], answer["num_parts"], answer["shape"]) == (1, 2, [4, 3])
-    assert (answer["numpy"], answer["torch"]) == ("a[1][0:2, 0:2]", "t.unbind()[1][0:2, 0:2]")
 
 
 def test_a_toggle_opens_its_values_at_what_is_sought():

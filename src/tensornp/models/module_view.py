@@ -83,10 +83,9 @@ def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
     """
     subject = subject_of(entry._values_here())
     found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
-    if subject.num_parts < 2 and subject.shard is None:
+    if subject.shard is None:
         return found
-    said = f"part {subject.part} of {subject.num_parts}" if subject.shard is None else subject.shard.scope
-    return replace(found, note=f"{said}, {found.note}" if found.note else said)
+    return replace(found, note=", ".join(filter(None, (subject.shard.scope, found.note))))
 
 
 def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:

@@ -10,7 +10,7 @@ import traitlets
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window_values import Subject, subject_of
-from tensornp.errors import BadRequestError, NoDataError
+from tensornp.errors import BadRequestError
 from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.refind import reached, released_rows
@@ -106,10 +106,4 @@ def _subjects_of(pair: _Pair) -> tuple[Subject, Subject]:
     for entry in entries:
         entry._check_readable()
     first, second = (subject_of(entry._values()) for entry in entries)
-    if first.num_parts or second.num_parts:
-        parts = ", ".join(f"{entry.code or '...'}.unbind()[0]" for entry in pair)
-        raise NoDataError(
-            f"{shown_name(pair[0].name)} is nested, and is not seen side by side; "
-            f"tnp.compare({parts}) compares its first parts"
-        )
     return first, second

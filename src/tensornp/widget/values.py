@@ -74,7 +74,6 @@ class LookedAt:
         if not (self.name and is_reached):
             return {"numpy": "", "torch": "", "whole": ""}
         code, array = subject.code(self.name), self.array_name
-        array = f"{array}[{subject.part}]" if array and subject.num_parts else array
         numpy = expression_of(array, window) if array else ""
         return {"numpy": numpy, "torch": expression_of(code, window) if code else "", "whole": code or array}
 
@@ -139,7 +138,7 @@ class Values:
         return faces[self._face(request)][1] if faces else self.looked_at
 
     def _subject(self, request: Request) -> Subject:
-        return _subject_of(self._face_of(request), integer_of(request.get("part", 0)))
+        return _subject_of(self._face_of(request))
 
     # --- a window
 
@@ -201,10 +200,9 @@ class Values:
         is_in = is_in and all(0 <= i < size for i, size in zip(begin or (), subject.shape, strict=True))
         place = place_beside(subject.tensor, what, begin if is_in else None)
         if place is None:
-            return window, None, f"{_NOT_FOUND.get(what, 'there is no such element')} in {_searched(subject)}"
-        # Other parts of a nested tensor may have more, and larger ones.
-        text = f"looked for in {_searched(subject)}" if subject.num_parts > 1 else ""
-        return window.centered_on(place), place, text
+            where = "this tensor" if subject.shard is None else f"the {subject.shard.scope}"
+            return window, None, f"{_NOT_FOUND.get(what, 'there is no such element')} in {where}"
+        return window.centered_on(place), place, ""
 
     # --- the plane around it
 
@@ -242,11 +240,11 @@ def bound(binder: Binder | None, request: Request, make: Callable[[], Any]) -> s
     return name
 
 
-def _subject_of(looked_at: LookedAt, part: int = 0) -> Subject:
+def _subject_of(looked_at: LookedAt) -> Subject:
     tensor = looked_at.held()
     if tensor is None:
         raise NoDataError("the tensor of this card is gone; show it again")
-    return subject_of(tensor, part)
+    return subject_of(tensor)
 
 
 def _window_asked(shape: Index, request: Request) -> Window:
@@ -261,15 +259,6 @@ def _window_asked(shape: Index, request: Request) -> Window:
     return window_of(shape, axes=pair, corner=place, num_rows=size[0], num_columns=size[1])
 
 
-def _searched(subject: Subject) -> str:
-    """Return the object of a search as text: a tensor, or a part of a nested one."""
-    if subject.shard is not None:
-        return f"the {subject.shard.scope}"
-    if subject.num_parts < 2:
-        return "this tensor"
-    return f"part {subject.part} of {subject.num_parts}; the others are not searched"
-
-
 def _window_data(subject: Subject, window: Window) -> Answer:
     """Return the place of a window; `places` are its indices on each axis, for a shard those of the whole."""
     shard, places = subject.shard, list(map(list, window.places))
@@ -282,8 +271,6 @@ def _window_data(subject: Subject, window: Window) -> Answer:
         "corner": window.corner,
         "size": [window.num_rows, window.num_columns],
         "places": places,
-        "part": subject.part,
-        "num_parts": subject.num_parts,
         "dtype": name_of(subject.info.dtype),
         "index": window_text(window, shard),
     }

@@ -175,8 +175,6 @@ def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, 
     if is_array(obj) and obj.dtype.kind not in "biuf" and obj.dtype.name not in dtypes.EXTENSIONS:
         raise BadRequestError(_NO_BRIGHTNESS.format(obj.dtype))
     subject = subject_of(obj)
-    if subject.num_parts:
-        raise BadRequestError("a nested tensor is several arrays; pass t.unbind(), or one of these")
     if subject.shard is not None:
         decide(inspect(obj))
     if subject.plan.dtype.kind == "c":

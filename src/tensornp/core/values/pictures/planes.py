@@ -42,7 +42,7 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
     subject = subject_of(obj)
     shape = subject.shape
     at, title = plane_at(shape, index, subject.shard)
-    if subject.num_parts or 0 in (*shape, len(shape)):
+    if 0 in (*shape, len(shape)):
         return None
     numel = math.prod(shape[-2:])
     if numel > MAX_NUMEL:
@@ -54,9 +54,7 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
 @outside_modes
 def difference_map(a: Any, b: Any) -> PlaneMap | None:
     first, second = subject_of(a), subject_of(b)
-    if first.shape != second.shape or first.num_parts:
-        return None
-    return plane_map(difference_of(first, second))
+    return plane_map(difference_of(first, second)) if first.shape == second.shape else None
 
 
 def difference_of(first: Subject, second: Subject) -> StoredValues:

@@ -32,17 +32,12 @@ NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The tensor of a window: a part of a nested tensor, or the local part of a distributed one.
-
-    `access` is the expression that leads to it from ``t``. `part` of `num_parts` counts nested parts, else both are 0.
-    """
+    """The tensor of a window, or the local part of a distributed one; `access` is its expression from ``t``."""
 
     tensor: torch.Tensor | StoredValues
     info: TensorInfo
     plan: ConversionPlan
     access: str
-    part: int = 0
-    num_parts: int = 0
     shard: ShardFacts | None = None
 
     @property
@@ -65,24 +60,19 @@ class Seen:
 
 
 @outside_modes
-def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: int = 0) -> Subject:
-    """Return the tensor that a window shows; for a nested one the part of that number, or the last one."""
+def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any]) -> Subject:
+    """Return the tensor that a window shows; BadRequestError for a nested one."""
     tensor: Any = values_of_array(seen) if is_array(seen) else seen
     if type(tensor) is StoredValues:
         return Subject(tensor, tensor.info, decide(tensor.info), "t")
     info = inspect(tensor)
-    access, num_parts = (info.kind.access if info.kind.step is Step.STAND_IN else "t"), 0
+    access = info.kind.access if info.kind.step is Step.STAND_IN else "t"
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.is_masked:
         raise BadRequestError(info.kind.refusal)
     if info.kind.gives_several:
         decide(info)
-        parts = tensor.unbind()
-        if not parts:
-            raise BadRequestError("a nested tensor of no parts has no values to look at; show another one")
-        num_parts, part = len(parts), min(max(part, 0), len(parts) - 1)
-        tensor, access = parts[part], f"{access}.unbind()[{part}]"
-        info = inspect(tensor)
+        raise BadRequestError("a nested tensor is several tensors; look at one of t.unbind()")
     shard = None
     while info.kind is kinds.LOCAL and info.inner is not None and not info._is_pending:
         if info.data_state == "remote":
@@ -94,7 +84,7 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any], part: i
     if shard is not None and (shard.offsets is None or shard.shape != info._array_shape):
         # The place of the elements in the whole is not known.
         shard = None
-    return Subject(tensor, info, decide(info), access, part if num_parts else 0, num_parts, shard)
+    return Subject(tensor, info, decide(info), access, shard)
 
 
 @outside_modes

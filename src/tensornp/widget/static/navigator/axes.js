@@ -19,7 +19,7 @@ function dial(name, label, size) {
 }
 
 export class Axes {
-  // `choose(axes)` shows other axes, and `turn(name, value)` another index on the axis, or on the "part", of that name.
+  // `choose(axes)` shows other axes, and `turn(axis, value)` another index on an axis.
   constructor({ choose, turn }) {
     this.node = element("div", "controls");
     this.node.addEventListener("change", ({ target: { name, value } }) => {
@@ -36,19 +36,18 @@ export class Axes {
     });
   }
 
-  paint({ shape, axes, corner, part, num_parts: numParts }) {
+  paint({ shape, axes, corner }) {
     this.axes = axes;
     const others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
     place(
       this.node,
       [
         ...(shape.length > 1 ? NAMES.map((name, i) => select(name, shape, axes[i])) : []),
-        ...(numParts ? [dial("part", "part", numParts)] : []),
         ...others.map((axis) => dial(axis, `axis ${axis}`, shape[axis])),
       ].join(""),
     );
     for (const input of this.node.querySelectorAll("input")) {
-      if (input.value || input !== document.activeElement) input.value = input.name === "part" ? part : corner[input.name];
+      if (input.value || input !== document.activeElement) input.value = corner[input.name];
     }
   }
 }

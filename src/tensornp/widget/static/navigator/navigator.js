@@ -21,7 +21,7 @@ const STATUS = `<span class="tensornp-where"></span><span class="tensornp-said">
 export class Navigator {
   columns = 0;
   isAsking = false;
-  // The requested axes, part and face; the kernel chooses what is not there.
+  // The requested axes and face; the kernel chooses what is not there.
   view = {};
 
   // `closed()` is told that it is to go, and `seen()` that the first window is there; `takesFocus` says whether the grid
@@ -33,10 +33,7 @@ export class Navigator {
     this.move = latest(() => this.fetch());
     this.axes = new Axes({
       choose: (axes) => this.look({ axes }, this.current),
-      turn: (axis, value) => {
-        if (axis === "part") this.look({ part: value });
-        else this.wish({ show: (this.current = this.current.with(axis, value)) });
-      },
+      turn: (axis, value) => this.wish({ show: (this.current = this.current.with(axis, value)) }),
     });
     this.controls = new Controls({
       go: (index) => this.wish({ index }, true),
@@ -146,7 +143,7 @@ export class Navigator {
   refuse(text, isOfIndex) {
     if (isOfIndex) this.controls.refuse(text);
     else {
-      if (this.seen) this.view = { axes: this.seen.axes, part: this.seen.part, face: this.seen.face };
+      if (this.seen) this.view = { axes: this.seen.axes, face: this.seen.face };
       this.root.classList.add("tensornp-failed");
       this.say(text, "error");
     }
@@ -158,8 +155,8 @@ export class Navigator {
   paint(seen) {
     this.grid.paint(seen);
     if (!this.wished || !this.current) {
-      const { axes, part, face, show, corner, shape } = seen;
-      this.view = { axes, part, ...(face === undefined ? {} : { face }) };
+      const { axes, face, show, corner, shape } = seen;
+      this.view = { axes, ...(face === undefined ? {} : { face }) };
       const at = show ?? this.current ?? corner;
       this.current = this.grid.intoView(at.length === shape.length ? at : corner);
       this.axes.paint(seen);
@@ -198,17 +195,17 @@ export class Navigator {
   }
 
   paintOverview() {
-    const { shape, axes, corner, part, face } = this.seen;
+    const { shape, axes, corner, face } = this.seen;
     if (this.wished) return;
     const others = corner.filter((_, axis) => !axes.includes(axis));
-    const plane = JSON.stringify([shape, axes, others, part, face]);
+    const plane = JSON.stringify([shape, axes, others, face]);
     this.overview.paint(this.seen, plane !== this.plane);
     this.plane = plane;
   }
 
   async draw() {
-    const { part, face, axes, corner } = this.seen;
-    this.overview.take(await this.ask({ type: "overview", part, face, axes, corner }, true));
+    const { face, axes, corner } = this.seen;
+    this.overview.take(await this.ask({ type: "overview", face, axes, corner }, true));
   }
 
   // As many columns as there is room for; wider numbers scroll. A narrow page has the overview below.
@@ -253,8 +250,8 @@ export class Navigator {
   }
 
   async bind(asked) {
-    const { part, face, axes, corner, size } = this.seen;
-    return this.ask({ type: "bind window", part, face, axes, corner, size, ...asked });
+    const { face, axes, corner, size } = this.seen;
+    return this.ask({ type: "bind window", face, axes, corner, size, ...asked });
   }
 
   key({ key, target, altKey, ctrlKey, metaKey }) {
