@@ -53,7 +53,7 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    known = [one for one in found if one is not None]
+    known = list(filter(None, found))
     digest = b"".join([one.digest for one in known])
     return Fingerprint(digest, max([one.one_in for one in known])) if known else None
 

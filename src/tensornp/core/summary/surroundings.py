@@ -60,7 +60,7 @@ def find_surroundings(
     saved = saved_for(tensor, searched.tracked, max_seconds)
     stopped = "" if found.is_complete else stopped_text(found.num_names)
     stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
-    is_left_out = searched.left_out or info.has_grad is None or saved.left_out
+    is_left_out = found.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         name=name,
         aliases=tuple(found),
@@ -77,5 +77,6 @@ def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -
     own = [alias.name for alias in found if alias.relation == "same object" and "<" not in alias.name]
     if shown_as in own:
         return shown_as
-    typed = [name for name in own if not name.startswith(("_", f"{history_name(namespace)}["))]
-    return next((name for name in typed if name.isidentifier()), next(iter(typed), ""))
+    hidden = "_", f"{history_name(namespace)}["
+    typed = [name for name in own if not name.startswith(hidden)]
+    return next(filter(str.isidentifier, typed), next(iter(typed), ""))

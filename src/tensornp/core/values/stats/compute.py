@@ -203,7 +203,7 @@ class Tasks:
         source, known = self._source, list(tallies)
         done = sum([tally.numel for tally in known])
         is_whole, scope = done == source.numel, source.scope
-        found = sum_of(tally.stats for tally in known)
+        found = sum_of([tally.stats for tally in known])
         if not known:
             nothing = np.empty(0), np.empty(0, np.int64)
             distribution = distribution_of(*nothing, one_in=self._one_in) if self._has_distribution else None
