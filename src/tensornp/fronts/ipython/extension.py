@@ -9,10 +9,9 @@ from traceback import walk_stack
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tensornp.core.lowlevel import threads
 from tensornp.fronts.ipython.completion import make_matcher
 from tensornp.fronts.ipython.config import GuideMagics, TensorDisplay
-from tensornp.fronts.ipython.live import Live
+from tensornp.fronts.ipython.live import Live, cells
 from tensornp.fronts.ipython.magics import TensorMagics
 from tensornp.fronts.ipython.memory_magics import MemoryMagics
 from tensornp.fronts.ipython.names import ShellSession
@@ -76,18 +75,18 @@ class Extension:
         undo.callback(_remove, matchers, matcher)
         matchers.append(matcher)
         for event, callback in (
-            ("pre_run_cell", threads.cells.begin),
+            ("pre_run_cell", cells.begin),
             ("pre_run_cell", live.before_cell),
-            ("post_run_cell", threads.cells.end),
+            ("post_run_cell", cells.end),
             ("post_run_cell", live.after_cell),
             ("post_execute", printers.forget),
             ("post_execute", live.after_callback),
         ):
             undo.callback(_remove, shell.events.callbacks[event], callback)
             shell.events.register(event, callback)
-        undo.callback(lambda: threads.cells.end() if _is_in_cell() else None)
+        undo.callback(lambda: cells.end() if _is_in_cell() else None)
         if _is_in_cell():
-            threads.cells.begin()
+            cells.begin()
 
     def _remove_configurables(self, ours: list[Any]) -> None:
         """Take out what is ours; IPython appends each Magics object here and never takes it out."""

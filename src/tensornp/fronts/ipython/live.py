@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.threads import cells
 from tensornp.fronts.ipython.names import bind, likely, reaches, suggested
 from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
@@ -40,6 +39,25 @@ _counts: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
 """Displays of each cell by shell; those before an unloading are still on the page."""
 
 Make = Callable[[], "LivePart | None"]
+
+
+class _Cells:
+    """Counts the running cells of each thread."""
+
+    def __init__(self) -> None:
+        self._running: Counter[int] = Counter()
+
+    def begin(self, *_: Any) -> None:
+        self._running[threading.get_ident()] += 1
+
+    def end(self, *_: Any) -> None:
+        self._running[threading.get_ident()] -= 1
+
+    def run_in(self, ident: int | None) -> bool:
+        return ident is not None and self._running[ident] > 0
+
+
+cells = _Cells()
 
 
 class IsolatedOutput:

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from tensornp.core.lowlevel.attributes import an_instance, error_text
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.lowlevel.threads import num_cores
-from tensornp.core.values.stats.compute import Tally
+from tensornp.core.values.stats.compute import Tally, num_cores
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
