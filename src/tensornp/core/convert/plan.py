@@ -248,7 +248,4 @@ def _steps(
         Step.DETACH: info.requires_grad,
         Step.VIEW_BITS: as_bits,
     }
-    return tuple([step for step in _IN_ORDER if applies.get(step)])
-
-
-_IN_ORDER = tuple(Step)
+    return tuple(filter(applies.get, Step))

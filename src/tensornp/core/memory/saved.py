@@ -45,7 +45,7 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
     names: dict[str, None] = {}
     count, oldest = 0, NEVER
     with modes.outside_modes():
-        begin = [node for node in map(_grad_fn, (tensor, *tracked)) if node is not None]
+        begin = list(filter(None, map(_grad_fn, (tensor, *tracked))))
         if not begin:
             return Saved(())
         target, unguarded = Target(tensor), Unguarded()

@@ -60,7 +60,7 @@ def find_surroundings(
     saved = saved_for(tensor, searched.tracked, max_seconds)
     stopped = "" if found.is_complete else stopped_text(found.num_names)
     stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
-    is_left_out = searched.left_out or info.has_grad is None or saved.left_out
+    is_left_out = found.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         name=name,
         aliases=tuple(found),
@@ -74,14 +74,9 @@ def find_surroundings(
 
 def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
     # A key that is no plain value has its class in angle brackets, which is no expression.
-    history, first = f"{history_name(namespace)}[", ""
-    for alias in found:
-        if alias.relation != "same object" or "<" in alias.name:
-            continue
-        if alias.name == shown_as:
-            return shown_as
-        if not alias.name.startswith(("_", history)) and (
-            not first or (alias.name.isidentifier() > first.isidentifier())
-        ):
-            first = alias.name
-    return first
+    own = [alias.name for alias in found if alias.relation == "same object" and "<" not in alias.name]
+    if shown_as in own:
+        return shown_as
+    hidden = "_", f"{history_name(namespace)}["
+    typed = [name for name in own if not name.startswith(hidden)]
+    return next(filter(str.isidentifier, typed), next(iter(typed), ""))

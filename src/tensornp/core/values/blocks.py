@@ -63,7 +63,7 @@ def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | Non
     expanded = [
         not step and size > 1 and dim != axis for dim, (size, step) in enumerate(zip(shape, strides, strict=True))
     ]
-    order = sorted(range(len(shape)), key=lambda dim: abs(strides[dim]), reverse=True)
+    order = sorted(range(len(shape)), key=list(map(abs, strides)).__getitem__, reverse=True)
     index = tuple([slice(1) if once else slice(None) for once in expanded])
     return order, (..., *index), math.prod(itertools.compress(shape, expanded))
 

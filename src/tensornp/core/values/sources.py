@@ -125,8 +125,8 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     if axis is not None and (kind is SPARSE or kind.gives_several):
         cure = "pass one of t.unbind()" if kind.gives_several else "pass tnp.to_numpy(t)"
         raise BadRequestError(f"a {kind} tensor has no statistics by axis; {cure}, or omit axis")
-    shape = info._array_shape
-    at = checked_axis(axis, shape)
+    whole = info._array_shape
+    at = checked_axis(axis, whole)
     stored = kind.stored(tensor)
     num_zeros = info.numel - sum([part.numel() for part in stored])
     if num_zeros:
@@ -141,7 +141,7 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
-        shapes[0] if shapes else shape,
+        shapes[0] if shapes else whole,
         axis=at,
         nested_shapes=shapes,
         order=order_of(info.shape, strides) if strides is not None else None,

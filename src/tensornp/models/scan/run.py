@@ -14,9 +14,8 @@ from tensornp.core.lowlevel.attributes import an_instance, error_text
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.torch_private import is_of_torch
-from tensornp.core.values.stats.compute import Tally, stats
+from tensornp.core.values.stats.compute import Tally, num_cores, stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import WeightEntry

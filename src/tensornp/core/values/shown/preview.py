@@ -39,10 +39,9 @@ COMPACT_RANGE = (1e-5, 1e5)
 def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]:
     chosen = dict(own)
     if own.get("precision") == "auto":
-        now: Mapping[str, Any] = dict(np.get_printoptions())
-        is_default = all([now.get(name) == value for name, value in _DEFAULTS.items()])
-        compact = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values)} if is_default else {}
-        chosen = compact | {name: value for name, value in own.items() if name != "precision"}
+        del chosen["precision"]
+        if _DEFAULTS.items() <= dict(np.get_printoptions()).items():
+            chosen = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values), **chosen}
     if not chosen:
         return nullcontext()
     # NumPy drops a formatter that is not passed on.

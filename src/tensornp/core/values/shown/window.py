@@ -100,9 +100,9 @@ def window_of(
 
 
 def parse_index(text: str, shape: Index, begin: Index | None = None) -> Index:
-    """Return the index of an element, or of the first of a slice, without an evaluation of `text`.
+    """Return the index of an element; `text` is a NumPy index, which is never evaluated.
 
-    A whole axis, ``:`` or ``...``, gives that of `begin`, or 0.
+    A slice gives its first element; a whole axis, ``:`` or ``...``, gives that of `begin`, or 0.
     """
     inner = text.strip().removeprefix("[").removesuffix("]")
     parts = [part.strip() for part in inner.split(",")] if inner.strip() else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,7 +15,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.lowlevel.threads import num_cores
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -37,7 +37,7 @@ from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorSt
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
-_PARALLEL_NUMEL = 2**22
+_PARALLEL_NUMEL, _MAX_CORES = 2**22, 16
 ALL_NUMEL = 2**24
 """Elements up to which all are counted in the distribution, unless others are requested."""
 SAMPLE_NUMEL = 2**20
@@ -85,6 +85,12 @@ def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None 
     if histogram is not None and not (isinstance(histogram, str) and histogram in ("auto", "all")):
         raise BadRequestError(f'histogram must be "auto", "all" or None, got {quoted(histogram)}')
     return scan(values_of(tensor), histogram=histogram, axis=axis)
+
+
+def num_cores() -> int:
+    # macOS and Windows have no affinity.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MAX_CORES)
 
 
 @outside_modes
@@ -203,7 +209,7 @@ class Tasks:
         source, known = self._source, list(tallies)
         done = sum([tally.numel for tally in known])
         is_whole, scope = done == source.numel, source.scope
-        found = sum_of(tally.stats for tally in known)
+        found = sum_of([tally.stats for tally in known])
         if not known:
             nothing = np.empty(0), np.empty(0, np.int64)
             distribution = distribution_of(*nothing, one_in=self._one_in) if self._has_distribution else None
