@@ -54,16 +54,6 @@ def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
     assert "NaN" not in shown(shell, model)[0]
 
 
-@pytest.mark.slow
-def test_a_large_module_is_bounded_and_totals_count_all(shell):
-    """No value is read of those that are left out."""
-    model = torch.nn.Sequential(*(torch.nn.Linear(2, 2 + i % 2, bias=i % 3 > 0) for i in range(400)))
-    page = shown(shell, torch.nn.ModuleList([torch.nn.Linear(2, i + 1) for i in range(150)]))[1]
-    assert "200 more weights left out" in page
-    assert "300 weights · 33,975 parameters" in page
-    assert len(shown(shell, model)[0].splitlines()) < 20
-
-
 class Displayed(torch.nn.Linear):
     """Has a display of its own."""
 

@@ -89,22 +89,15 @@ def test_what_another_library_formats_stays_its_own():
 @pytest.mark.slow
 @in_fork
 def test_records_show_without_registering():
-    """Each thing that a function of tensornp returns, as its card; outside of a notebook no part of it is live.
+    """Records as their cards; outside of a notebook no part of them is live.
 
     By `_repr_html_`, so do sphinx-gallery and a Jupyter that has not loaded the extension.
     """
     t, model = torch.arange(6.0).reshape(2, 3), torch.nn.Sequential(torch.nn.Linear(3, 2))
-    w, other = tnp.weights(model), tnp.weights({"0.weight": torch.ones(2, 3), "0.bias": torch.ones(2)})
+    w = tnp.weights(model)
     with tnp.follow(model) as run:
         model(t)
-    with tnp.follow(model) as again:
-        model(t + 1)
-    records = [
-        tnp.plan(t), tnp.inspect(t), tnp.aliases(t, {"t": t, "u": t[0]}), tnp.stats(t), tnp.stats(t).histogram,
-        tnp.locate(t, "zero"), tnp.compare(t, t + 1), tnp.compare(w, other), tnp.compare(run, again), run, run.calls[0],
-        w, w["0.weight"], w.scan(), w.totals,
-    ]  # fmt: skip
-    for record in filter(lambda one: one is not None, records):
+    for record in (tnp.plan(t), tnp.aliases(t, {"t": t, "u": t[0]}), tnp.compare(run, run), run, run.calls[0], w):
         assert record._repr_html_() == tnp.card(record).html
         assert made(record) == ("text/html", tnp.card(record).html), type(record)
     assert made(tnp.TensorWidget(t)) == ("text/html", tnp.TensorWidget(t)._repr_html_())

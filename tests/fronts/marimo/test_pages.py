@@ -2,16 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fronts.marimo.notebooks import TESTS, served
 from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.browser
-EXAMPLE = TESTS.parent / "examples" / "6-marimo.py"
-TIMEOUT_S = 120
+EXAMPLE = Path(__file__).parents[3] / "examples" / "6-marimo.py"
+TIMEOUT_S = 240
+
+
+@contextlib.contextmanager
+def served(path: Path) -> Iterator[str]:
+    """Give the address of a server that runs a notebook, with a home of its own, and end it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "marimo", "run", path.name, "--headless", "--no-token"]
+    address = f"http://127.0.0.1:{port}"
+    folder, paths = str(path.parent), os.pathsep.join(filter(None, sys.path))
+    env = os.environ | {"PYTHONPATH": paths, "HOME": folder, "XDG_CONFIG_HOME": folder, "MARIMO_SKIP_UPDATE_CHECK": "1"}
+    with (path.parent / "marimo.log").open("w") as log:
+        server = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(port)], cwd=path.parent, env=env,
+            stdout=log, stderr=log,
+        )  # fmt: skip
+        try:
+            _wait_for(f"{address}/health", server)
+            yield address
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < end and server.poll() is None:
+        with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=5):
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"no answer from {address}; it has ended with {server.poll()}")
 
 
 def open_example(page: Page, address: str) -> list[str]:
@@ -47,7 +86,7 @@ def try_all(page: Page) -> None:
 def test_the_example_runs(page: Page, tmp_path: Path) -> None:
     """Cards and live parts, of which none is shown beside its card, and what the slider moves is shown anew."""
     shutil.copy(EXAMPLE, tmp_path)
-    with served(tmp_path / EXAMPLE.name, "run") as address:
+    with served(tmp_path / EXAMPLE.name) as address:
         errors = open_example(page, address)
         try_all(page)
         expect(page.locator("marimo-anywidget").first).to_be_hidden()
