@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.render.layout.style import (
-    ALARM_TEXT,
-    BADGES,
-    BESIDE,
-    CARD,
-    HANGING,
-    HEADING,
-    SMALL_TEXT,
-    WIDE,
-    array_style,
-)
+from tensornp.render.layout import style as css
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
 if TYPE_CHECKING:
@@ -47,20 +37,20 @@ class Part:
 
 def headline(said: str) -> Part:
     """Return the line above all others."""
-    return Part(said, f'<div style="{HEADING}">{escape(said)}</div>' if said else "", "heading")
+    return Part(said, f'<div style="{css.HEADING}">{escape(said)}</div>' if said else "", "heading")
 
 
 def small_print(*said: str) -> Part:
     """Return lines of small print without the empty ones."""
-    lines = "".join(f'<div style="{HANGING}">{html_of(line)}</div>' for line in said if line)
-    html = f'<div style="{SMALL_TEXT}">{lines}</div>' if lines else ""
+    lines = "".join(f'<div style="{css.HANGING}">{html_of(line)}</div>' for line in said if line)
+    html = f'<div style="{css.SMALL_TEXT}">{lines}</div>' if lines else ""
     return Part("\n".join(filter(None, said)), html)
 
 
 def alarm_line(said: str, rest: str = "") -> Part:
     """Return a line whose first words are an amber alarm."""
-    html = f'<span style="{ALARM_TEXT}">{html_of(said)}</span>{html_of(rest)}'
-    return Part(said + rest, f'<div style="{SMALL_TEXT}">{html}</div>', "alarm")
+    html = f'<span style="{css.ALARM_TEXT}">{html_of(said)}</span>{html_of(rest)}'
+    return Part(said + rest, f'<div style="{css.SMALL_TEXT}">{html}</div>', "alarm")
 
 
 def section(name: str, parts: tuple[Part | Table, ...]) -> Part:
@@ -71,7 +61,7 @@ def section(name: str, parts: tuple[Part | Table, ...]) -> Part:
 def fold(summary: str, parts: tuple[Part | Table, ...], text: str) -> Part:
     """Return parts that a page shows below `summary` when it is clicked; a terminal has the `text` alone."""
     heading = f"<summary>{escape(summary)}</summary>"
-    return Part(text, lambda: f'<details style="{SMALL_TEXT}">{heading}{parts_html(parts)}</details>')
+    return Part(text, lambda: f'<details style="{css.SMALL_TEXT}">{heading}{parts_html(parts)}</details>')
 
 
 def side_by_side(parts: tuple[Part | Table, ...]) -> Part:
@@ -79,7 +69,7 @@ def side_by_side(parts: tuple[Part | Table, ...]) -> Part:
 
     def html() -> str:
         each = (f"<div>{html}</div>" for part in parts if (html := parts_html((part,))))
-        return f'<div style="{BESIDE}">{"".join(each)}</div>'
+        return f'<div style="{css.BESIDE}">{"".join(each)}</div>'
 
     return Part(html=html, parts=parts)
 
@@ -89,7 +79,7 @@ class Document:
     """Parts below each other; empty ones are skipped."""
 
     parts: tuple[Part | Table, ...]
-    style: str = WIDE
+    style: str = css.WIDE
 
     @never_compiled
     def text(self) -> str:
@@ -117,13 +107,13 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
     """Return a heading of two names with their remarks, and a verdict."""
     text = " and ".join(name + beside for name, beside in names)
     bold = " and ".join(f"<b>{name_html(name)}</b>{escape(beside)}" for name, beside in names)
-    badge = f'<span style="{BADGES["plain"]}">{escape(verdict)}</span>'
+    badge = f'<span style="{css.BADGES["plain"]}">{escape(verdict)}</span>'
     return Part(f"{text}: {verdict}", f"<div>{bold} {badge}</div>")
 
 
 def printed(text: str) -> Document:
     """Return text that a page shows as it is."""
-    return Document((Part(text, f'<pre style="{array_style()}">{escape(text)}</pre>'),), CARD)
+    return Document((Part(text, f'<pre style="{css.array_style()}">{escape(text)}</pre>'),), css.CARD)
 
 
 def unshown_document(record: Unshown) -> Document:
@@ -133,7 +123,7 @@ def unshown_document(record: Unshown) -> Document:
 
 def lines_document(record: object) -> Document:
     """Return the text of a record, a line below the other."""
-    return Document((small_print(*str(record).split("\n")),), CARD)
+    return Document((small_print(*str(record).split("\n")),), css.CARD)
 
 
 def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:

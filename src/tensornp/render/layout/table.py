@@ -8,19 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from tensornp.render.layout.style import (
-    ALARM_TEXT,
-    CELL,
-    CODE,
-    GROUP,
-    NAME_CELL,
-    PRINTED,
-    QUIET_ROW,
-    RIGHT_CELL,
-    TABLE,
-    WORDS_CELL,
-    WRAPPED_CELL,
-)
+from tensornp.render.layout import style as css
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _PLURALS = {"parameter": "parameters", "buffer": "buffers"}
@@ -46,7 +34,7 @@ def html_of(text: str) -> str:
 
 def coded(text: str) -> str:
     """Return a text as HTML, with words in backticks as code."""
-    return _CODE.sub(rf'<code style="{CODE}">\1</code>', escape(text))
+    return _CODE.sub(rf'<code style="{css.CODE}">\1</code>', escape(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +165,7 @@ def table_html(table: Table) -> str:
         f'<th scope="col"{kind}">{escape(heading)}</th>' for heading, kind in zip(table.headings, kinds, strict=True)
     )
     body = "".join(_row_html(row, kinds, has_names=_has_names(table)) for row in table.rows)
-    return f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{PRINTED}'
+    return f'<table style="{css.TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{css.PRINTED}'
 
 
 def rows_html(table: Table, like: Table, numbers: Sequence[Mapping[str, float]]) -> str:
@@ -198,24 +186,25 @@ def _has_names(table: Table) -> bool:
 def _kinds(table: Table) -> list[str]:
     """Return the attributes of the cells of each column; a style can be appended."""
     longest = max((len(row.cells[0]) for row in _full_rows(table)), default=0)
-    words = WORDS_CELL if _has_names(table) else WRAPPED_CELL
-    styles = [words if heading in WRAPPED else RIGHT_CELL if heading in RIGHT else CELL for heading in table.headings]
+    words = css.WORDS_CELL if _has_names(table) else css.WRAPPED_CELL
+    known = dict.fromkeys(WRAPPED, words) | dict.fromkeys(RIGHT, css.RIGHT_CELL)
+    styles = [known.get(heading, css.CELL) for heading in table.headings]
     if _has_names(table) and longest > _MAX_WHOLE:
-        styles[0] = NAME_CELL
+        styles[0] = css.NAME_CELL
     return [f' style="{style}' for style in styles]
 
 
 def _row_html(row: TableRow, kinds: list[str], *, has_names: bool) -> str:
-    group = f";{GROUP}" if row.begins_group else ""
+    group = f";{css.GROUP}" if row.begins_group else ""
     indent = f";padding-left:{_INDENT_PX * row.level}px" if row.level else ""
-    opened = f'<tr style="{QUIET_ROW}">' if row.is_quiet else "<tr>"
+    opened = f'<tr style="{css.QUIET_ROW}">' if row.is_quiet else "<tr>"
     if len(row.cells) < len(kinds):
         cell = escape(row.cells[0])
-        return f'{opened}<td colspan="{len(kinds)}" style="{WRAPPED_CELL}{indent}{group}">{cell}</td></tr>'
+        return f'{opened}<td colspan="{len(kinds)}" style="{css.WRAPPED_CELL}{indent}{group}">{cell}</td></tr>'
     said = name_html if has_names else escape
     inside = [cell.html if isinstance(cell, Drawn) else said(cell) for cell in row.cells]
     if row.alarm:
-        inside[0] += f' <span style="{ALARM_TEXT}">{escape(row.alarm)}</span>'
+        inside[0] += f' <span style="{css.ALARM_TEXT}">{escape(row.alarm)}</span>'
         kinds = [f"{kinds[0]};white-space:normal", *kinds[1:]] if has_names else kinds
     # A screen reader says the name of the row in each column.
     tags = [('th scope="row"', "th") if row.cells[0] else ("td", "td"), *[("td", "td")] * len(kinds[1:])]

@@ -28,20 +28,7 @@ from tensornp.render.layout.table import (
     without_empty,
 )
 from tensornp.render.layout.words import listed
-from tensornp.render.passes.rows import (
-    CALL,
-    DTYPE,
-    GRAD,
-    HEADINGS,
-    NORM,
-    SAMPLE,
-    SHAPES,
-    gradient_of,
-    greatest_norm,
-    main_value,
-    norm_of,
-    row_of,
-)
+from tensornp.render.passes import rows
 from tensornp.render.pictures.palette import sparkline_text
 from tensornp.render.pictures.png import img_html, palette_png
 
@@ -86,13 +73,15 @@ def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document
         verdict = [*verdict_parts(worst, record), small_print(next_command(record, worst))]
     alarms = alarms_of(findings)
     tree = CallTree(record, alarms).lines()
-    rows = [row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in tree]
-    table, common = without_common(Table(HEADINGS, tuple(rows)), (DTYPE,))
-    table = without_empty(table, (CALL, SHAPES))
+    every = [rows.row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in tree]
+    table, common = without_common(Table(rows.HEADINGS, tuple(every)), (rows.DTYPE,))
+    table = without_empty(table, (rows.CALL, rows.SHAPES))
     facts = (title_of(record), *_totals(record), *(f"outputs are {dtype}" for dtype in common))
     totals = " · ".join(filter(None, facts))
     lines = small_print(*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals)
-    return Document((*verdict, lines, curves_part(record), section("tensornp-static", (fitted(table, SAMPLE),)), notes))
+    return Document(
+        (*verdict, lines, curves_part(record), section("tensornp-static", (fitted(table, rows.SAMPLE),)), notes)
+    )
 
 
 def title_of(record: PassRecord) -> str:
@@ -215,9 +204,9 @@ def curves_part(record: PassRecord) -> Part:
         return Part()
     first = next(iter(calls.values()))
     name = cut(first.code or first.title, _MAX_NAME)
-    outputs = [main_value(call.outputs) for call in calls.values()]
-    figures = {NORM: [one.figures if one is not None else None for one in outputs]}
-    figures[GRAD] = [gradient_of(call) for call in calls.values()]
+    outputs = [rows.main_value(call.outputs) for call in calls.values()]
+    figures = {rows.NORM: [one.figures if one is not None else None for one in outputs]}
+    figures[rows.GRAD] = [rows.gradient_of(call) for call in calls.values()]
     lines = (_line(f"{label} of {name}", [*calls], some) for label, some in figures.items() if any(some))
     return small_print(*lines)
 
@@ -226,11 +215,11 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     first_odd = next((i for i, one in enumerate(figures) if one is not None and one.is_odd), None)
     # The curve ends at the first NaN or Inf.
     shown = figures if first_odd is None else figures[: first_odd + 1]
-    norms = np.asarray([norm_of(one) if one is not None and one.is_finite else None for one in shown], float)
+    norms = np.asarray([rows.norm_of(one) if one is not None and one.is_finite else None for one in shown], float)
     (known,) = np.nonzero(np.isfinite(norms))
     if not known.size:
         return ""
-    first, last = (greatest_norm([one]) for i in known[[0, -1]] if (one := shown[i]) is not None)
+    first, last = (rows.greatest_norm([one]) for i in known[[0, -1]] if (one := shown[i]) is not None)
     text = f"{label} by step: {first} to {last}"
     text += f", first NaN or Inf in step {steps[first_odd]:,}" if first_odd is not None else ""
     # More steps than columns: the largest of some.

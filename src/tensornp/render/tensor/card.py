@@ -14,18 +14,8 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.values.stats.record import alarms_of, is_mask
+from tensornp.render.layout import style as css
 from tensornp.render.layout.document import Document, Part, fold, parts_html, small_print
-from tensornp.render.layout.style import (
-    ALARM,
-    ALARMS,
-    CARD,
-    HEAD,
-    LINES_FOLD,
-    PRINTED,
-    REFUSAL,
-    ROW_ARRAY,
-    array_style,
-)
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
@@ -97,18 +87,17 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         head = card_receipt(summary, head, is_open=options.receipt == "open")
     if alarms:
         # A button must not stand in a summary, and leaves the fold in its place.
-        head = f'<div style="{ALARMS}"><span>{alarms}</span><div>{head}</div></div>'
+        head = f'<div style="{css.ALARMS}"><span>{alarms}</span><div>{head}</div></div>'
     if is_row or not has_receipt:
-        head = f'<div style="{HEAD}">{head}{_values(summary, options) if is_row else ""}</div>'
+        head = f'<div style="{css.HEAD}">{head}{_values(summary, options) if is_row else ""}</div>'
     values = "" if is_row or summary.style == "line" else _values(summary, options)
     note = summary.preview.note if summary.preview is not None else ""
     if summary.info is not None and summary.info.grad_fn and not summary.info.shape:
         # A loss.
         note = "%%follow finds the line that made it" if summary.stats and alarms_of(summary.stats) else note
     note = f"<small>{escape(note)}</small>" if note else ""
-    return (
-        f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{CARD}">{head}{parts_html(lines)}{values}{note}</div>'
-    )
+    inside = f"{head}{parts_html(lines)}{values}{note}"
+    return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{css.CARD}">{inside}</div>'
 
 
 def _values(summary: TensorSummary, options: DisplayOptions) -> str:
@@ -123,28 +112,28 @@ def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = Fals
     In a row of badges it has no margin; of a mask, infinities are not marked.
     """
     if not text:
-        return f'<div style="{REFUSAL}">{escape(refusal)}</div>' if refusal else ""
+        return f'<div style="{css.REFUSAL}">{escape(refusal)}</div>' if refusal else ""
     lines, folded, more = folded_text(text, max_height)
     words = [word for word in (_NAN, *(() if is_mask else (_INF,))) if len(word.findall(text)) <= MAX_MARKED]
     # An area that scrolls can be reached by keyboard.
     is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
-    pre = f'<pre{focusable} style="{ROW_ARRAY if is_row else array_style()}">{_marked(lines, words)}</pre>'
+    pre = f'<pre{focusable} style="{css.ROW_ARRAY if is_row else css.array_style()}">{_marked(lines, words)}</pre>'
     if not folded:
         return pre
     bound = 0
     if len(folded) > MAX_UNSCROLLED:
         bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
-    rest = f'<pre{focusable} style="{array_style(bound)}">{_marked(folded, words)}</pre>'
-    fold = f'<details class="tensornp-more"><summary style="{LINES_FOLD}">{more}</summary>{rest}</details>'
-    return pre + fold + PRINTED
+    rest = f'<pre{focusable} style="{css.array_style(bound)}">{_marked(folded, words)}</pre>'
+    fold = f'<details class="tensornp-more"><summary style="{css.LINES_FOLD}">{more}</summary>{rest}</details>'
+    return pre + fold + css.PRINTED
 
 
 def array_document(summary: ArraySummary, options: DisplayOptions) -> Document:
     """Return the badges in one line over the array, or over the reason why it is not printed."""
     badges = _badges(summary)
     values = values_html(summary.text, summary.refusal, options.max_height)
-    return Document((badges_line(badges), Part(summary.text or summary.refusal, values)), CARD)
+    return Document((badges_line(badges), Part(summary.text or summary.refusal, values)), css.CARD)
 
 
 def _badges(summary: ArraySummary) -> list[Badge]:
@@ -176,7 +165,7 @@ def folded_text(text: str, max_height: int) -> tuple[list[str], list[str], str]:
 def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:
     html = escape("\n".join(lines))
     for word in words:
-        html = word.sub(rf'<span style="{ALARM}">\g<0></span>', html)
+        html = word.sub(rf'<span style="{css.ALARM}">\g<0></span>', html)
     return html
 
 
