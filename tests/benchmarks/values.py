@@ -15,8 +15,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.compare.compare import compare
 from tensornp.core.values.locate import locate
 from tensornp.core.values.pictures.planes import difference_of, overview_of, plane_map
-from tensornp.core.values.shown.window import window_of
-from tensornp.core.values.shown.window_values import subject_of
+from tensornp.core.values.shown.window import subject_of, window_of
 from tensornp.core.values.stats import fast
 from tensornp.core.values.stats.compute import ALL_NUMEL, scan
 
