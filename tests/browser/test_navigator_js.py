@@ -15,7 +15,7 @@ from browser.contrast import illegible
 from browser.module_page import ModulePage
 from browser.test_toggle_js import LAB_DARK, stop_clock
 from tensornp.core.values.pictures.planes import difference_of
-from tensornp.core.values.shown.window_values import subject_of
+from tensornp.core.values.shown.window import subject_of
 from tensornp.errors import NameTakenError
 from tensornp.widget.toggle import TensorWidget
 from tensornp.widget.values import LookedAt

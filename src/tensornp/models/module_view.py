@@ -15,7 +15,7 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import is_differentiable
 from tensornp.core.tensor.info import inspect
 from tensornp.core.values.shown.preview import Preview, preview
-from tensornp.core.values.shown.window_values import subject_of
+from tensornp.core.values.shown.window import subject_of
 from tensornp.core.values.stats.record import TensorStats, alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry

@@ -9,7 +9,7 @@ import traitlets
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.pictures.planes import difference_of
-from tensornp.core.values.shown.window_values import Subject, subject_of
+from tensornp.core.values.shown.window import Subject, subject_of
 from tensornp.errors import BadRequestError
 from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
 from tensornp.models.entries.entry import WeightEntry

@@ -20,13 +20,15 @@ from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_o
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import (
     Index,
+    Subject,
     Window,
     expression_of,
     parse_index,
+    read_window,
+    subject_of,
     window_of,
     window_text,
 )
-from tensornp.core.values.shown.window_values import Subject, read_window, subject_of
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.render.pictures.palette import heatmap_alt, legend_text

@@ -11,8 +11,7 @@ from safetensors.torch import save_file
 from torch.nn.utils import parametrizations
 
 import tensornp as tnp
-from tensornp.core.values.shown.window import window_of
-from tensornp.core.values.shown.window_values import read_window, subject_of
+from tensornp.core.values.shown.window import read_window, subject_of, window_of
 from tensornp.models.module_view import preview_of
 
 

@@ -9,8 +9,7 @@ from safetensors.torch import save_file
 import tensornp as tnp
 from tensornp.core.convert.plan import decide
 from tensornp.core.values.shown.preview import preview
-from tensornp.core.values.shown.window import window_of
-from tensornp.core.values.shown.window_values import read_window, subject_of
+from tensornp.core.values.shown.window import read_window, subject_of, window_of
 
 torch.manual_seed(0)
 TENSORS = {

@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.modes import outside_modes, with_overrides
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.namespace.lookup import look_up
-from tensornp.core.namespace.members import members_of, registered_names
+from tensornp.core.namespace.search import members_of, registered_names
 from tensornp.core.tensor.paths import is_attribute_name
 from tensornp.errors import NoDataError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, IN_PARTS, META, NoSource, WeightEntry, noted

@@ -13,7 +13,7 @@ import torch
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
-from tensornp.core.namespace.members import registered, registered_names, unregistered
+from tensornp.core.namespace.search import registered, registered_names, unregistered
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import TensorSource, weight_of

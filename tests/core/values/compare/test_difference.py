@@ -9,7 +9,7 @@ from unchanged import unchanged
 
 import tensornp as tnp
 from tensornp.core.values.pictures.planes import difference_of
-from tensornp.core.values.shown.window_values import subject_of
+from tensornp.core.values.shown.window import subject_of
 from tensornp.core.values.stored import StoredValues
 
 

@@ -11,8 +11,7 @@ from unchanged import unchanged
 
 from tensornp.core.values.pictures import heatmap
 from tensornp.core.values.pictures.planes import SIDE, overview_of
-from tensornp.core.values.shown.window import window_of
-from tensornp.core.values.shown.window_values import subject_of
+from tensornp.core.values.shown.window import subject_of, window_of
 
 
 @pytest.mark.slow

@@ -15,14 +15,17 @@ from strategies import converted, tensors
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.values.shown.window import MAX_COLUMNS, MAX_ROWS, Window, window_of
-from tensornp.core.values.shown.window_values import (
+from tensornp.core.values.shown.window import (
+    MAX_COLUMNS,
+    MAX_ROWS,
     NAN,
     NEGATIVE_INF,
     POSITIVE_INF,
     Seen,
+    Window,
     read_window,
     subject_of,
+    window_of,
 )
 from tensornp.errors import NotReadError
 

@@ -21,7 +21,7 @@ from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.heatmap import Limits
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.shown.preview import gathered
-from tensornp.core.values.shown.window_values import subject_of
+from tensornp.core.values.shown.window import subject_of
 from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import BadRequestError, NotATensorError, TooLargeError
 

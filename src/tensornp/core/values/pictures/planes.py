@@ -16,8 +16,7 @@ from tensornp.core.values.compare.numbers import differing
 from tensornp.core.values.pictures.heatmap import Heatmap, Limits, heatmap_of, limits
 from tensornp.core.values.pictures.image_layout import plane_at
 from tensornp.core.values.shown.preview import gathered
-from tensornp.core.values.shown.window import Window, window_of
-from tensornp.core.values.shown.window_values import Subject, elements_in, subject_of
+from tensornp.core.values.shown.window import Subject, Window, elements_in, subject_of, window_of
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stored import Box, StoredValues
