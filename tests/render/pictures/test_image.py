@@ -106,8 +106,6 @@ def test_no_more_pictures_than_a_page_holds_are_shown():
     [
         (np.array([[0.0, 0.25, 1.0]]), [0, 64, 255], "0 … 1 as they are"),
         (np.array([[-1.0, 0.0, 1.0]]), [0, 128, 255], "-1 … 1, the least and the greatest shown, as black … white"),
-        (np.array([[-2.1, 0.25, 2.6]]), [0, 128, 255], "-2.1 … 2.6, the least and the greatest shown"),
-        (np.array([[10, 20, 30]]), [0, 128, 255], "10 … 30, the least and the greatest shown"),
         (np.array([[0, 0, 1]]), [0, 0, 255], "0 … 1, the least and the greatest shown"),
         (np.array([[-1.7e308, 0, 1.7e308]]), [0, 128, 255], "-1.7e+308 … 1.7e+308"),
         (np.array([[-5e-324, 0, 5e-324]]), [0, 128, 255], "the least and the greatest shown, as black … white"),
@@ -115,7 +113,6 @@ def test_no_more_pictures_than_a_page_holds_are_shown():
         (np.array([[False, True]]), [0, 255], "False black, True white"),
         (np.array([[0, 255]], np.uint8), [0, 255], "0 … 255 as they are"),
         (np.array([[0, 1]], ml_dtypes.bfloat16), [0, 255], "0 … 1 as they are"),
-        (np.array([[-5, 5]], np.float16), [0, 255], "-5 … 5"),
     ],
 )
 def test_the_range_of_values_is_stated(values, expected, said):
@@ -166,24 +163,18 @@ def test_what_is_no_number_is_marked_and_counted(odd):
     ("shape", "options", "said"),
     [
         ((5,), {}, "pass two to four dimensions"),
-        ((), {}, "pass two to four dimensions"),
-        ((1, 1, 1, 1, 9, 9), {}, "pass two to four dimensions"),
-        ((0, 5), {}, "has no pixels"),
         ((0, 3, 9, 9), {}, "has no pixels"),
         ((9, 9), {"layout": "CHW"}, r"is no CHW, which has 3 dimensions; pass layout='HW'"),
         ((5,), {"layout": "HW"}, r"is no HW, which has 2 dimensions; pass two to four dimensions"),
-        ((9, 9), {"size": 0}, "must be an integer from 1 to 2,048"),
         ((9, 9), {"size": 9.5}, "must be an integer from 1 to 2,048"),
         ((64, 9, 9), {"size": 1024}, "must be an integer from 1 to 512 for 64 pictures"),
         ((16, 9, 9), {"mean": (1, 2)}, "pass a number$"),
         ((9, 9), {"layout": "WH"}, "one of HW, CHW, HWC"),
-        ((9, 9), {"layout": 3}, "one of HW, CHW, HWC"),
         ((3, 9, 9), {"mean": (1, 2)}, "pass a number, or one for each of 3 channels"),
         ((3, 9, 9), {"mean": "bright"}, "pass a number"),
         ((3, 9, 9), {"std": [1, np.nan, 1]}, "pass a number"),
         ((3, 9, 9), {"std": 0}, "divided by 0"),
         ((9, 9), {"value_range": (1, 0)}, "pass two numbers, black and white"),
-        ((9, 9), {"value_range": 3}, "pass two numbers, black and white"),
         ((9, 9), {"value_range": (0, np.inf)}, "pass two numbers, black and white"),
     ],
 )
