@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted
@@ -14,8 +15,8 @@ from tensornp.models.names.quoted import shown_name
 
 GROUPS, STATE, PARAMS, NAMES = "param_groups", "state", "params", "param_names"
 _MAX_DEPTH = 5
-"""Keys among which a state dict begins, as of ``["optimizer_states"][0]["state"]``."""
-Path = tuple[Any, ...]
+"""Keys that lead to a state dict, as of ``["optimizer_states"][0]``."""
+_MAX_OPTIMIZERS = 100
 
 
 def params_of(group: Any) -> Sequence[Any]:
@@ -52,20 +53,19 @@ class SavedOptimizer:
         # torch.distributed.checkpoint makes texts of the keys of states.
         self._numbers = {_text_of(key): number for number, key in enumerate(self.params)}
 
-    def put(self, keys: Path, entry: WeightEntry) -> WeightEntry:
-        """Return the weight at `keys` as a state or as an option of a group."""
-        joined = ".".join(map(str, keys))
-        if keys[0] == GROUPS:
-            return entry._with_(_saved_as=(joined,))
-        # Keys may be joined to one: ``state.fc.weight.exp_avg``.
-        if keys[0] != STATE:
-            return entry._with_(kind=STATE, _saved_as=(joined,)) if keys[0].startswith(f"{STATE}.") else entry
-        number = self._numbers.get(_text_of(keys[1]) if len(keys) > 1 else "")
-        if number is None:
-            return entry._with_(kind=STATE)
-        tail = "".join(f".{one}" for one in keys[2:])
+    def put(self, rest: str, entry: WeightEntry) -> WeightEntry:
+        """Return a weight as a state or as an option of a group; `rest` is its name in the state dict."""
+        if not rest.startswith(f"{STATE}."):
+            return entry._with_(_saved_as=(rest,)) if rest.startswith(f"{GROUPS}.") else entry
+        parts = rest.split(".")[1:]
+        # Keys may be names, which have dots.
+        ends = (end for end in range(len(parts), 0, -1) if ".".join(parts[:end]) in self._numbers)
+        end = next(ends, 0)
+        if not end:
+            return entry._with_(kind=STATE, _saved_as=(rest,))
+        number, tail = self._numbers[".".join(parts[:end])], "".join(f".{one}" for one in parts[end:])
         is_name = type(self.params[number]) is str
-        made = entry._with_(kind=STATE, _saved_as=(*[joined] * is_name, f"{STATE}.{number}{tail}"))
+        made = entry._with_(kind=STATE, _saved_as=(*[rest] * is_name, f"{STATE}.{number}{tail}"))
         if number in self._names:
             return _named(made, self._names[number], tail)
         if not self._names and not is_name:
@@ -107,43 +107,30 @@ def named_by(
     return [one if place is None else _named(one, parameters[place[0]].name, place[1]) for one, place in numbered]
 
 
-def optimizers_in(
-    root: Any, paths: Iterable[Path], entries: list[WeightEntry]
-) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the state dicts of optimizers with tensors in a tree, and the weights, some as states.
-
-    `paths` are the keys that lead to each weight.
-    """
-    found: dict[Path, SavedOptimizer | None] = {}
-
-    def optimizer_at(path: Path) -> SavedOptimizer | None:
-        if path not in found:
-            groups = _groups_of(_at(root, path))
-            found[path] = SavedOptimizer(groups) if groups is not None else None
-        return found[path]
-
-    # The root is one even without tensors.
-    optimizer_at(())
+def optimizers_in(root: Any, entries: list[WeightEntry]) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
+    """Return the state dicts of optimizers in a tree, and the weights, some as states."""
+    found = {name: SavedOptimizer(groups) for name, groups in islice(_state_dicts(root, "", set()), _MAX_OPTIMIZERS)}
     made = list(entries)
-    for i, keys in enumerate(paths):
-        for num, key in enumerate(keys[:_MAX_DEPTH]):
-            is_section = type(key) is str and key.partition(".")[0] in (STATE, GROUPS)
-            if is_section and (optimizer := optimizer_at(keys[:num])) is not None:
-                made[i] = optimizer.put(keys[num:], made[i])
-    return [one for one in found.values() if one is not None], made
+    for name, optimizer in found.items():
+        begins = (f"{name}{STATE}.", f"{name}{GROUPS}.")
+        for i, entry in enumerate(made):
+            if entry.name.startswith(begins):
+                made[i] = optimizer.put(entry.name.removeprefix(name), entry)
+    return list(found.values()), made
 
 
-def _at(tree: Any, keys: Path) -> Any:
-    for key in keys:
-        if not is_number_or_name(key) or not (_is_mapping(tree) or type(tree) in (list, tuple)):
-            return None
-        tree = tree[key]
-    return tree
-
-
-def is_number_or_name(key: Any) -> bool:
-    """Return whether a key is a plain integer or text, and no subclass of these."""
-    return type(key) is int or type(key) is str
+def _state_dicts(tree: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield the groups of each state dict in a tree, with the beginning of its names."""
+    groups = _groups_of(tree)
+    if groups is not None:
+        yield name, groups
+        return
+    seen.add(id(tree))
+    is_list = type(tree) is list or type(tree) is tuple
+    for key, value in tree.items() if _is_mapping(tree) else enumerate(tree) if is_list else ():
+        is_container = _is_mapping(value) or type(value) is list or type(value) is tuple
+        if is_container and _text_of(key) and id(value) not in seen and name.count(".") < _MAX_DEPTH:
+            yield from _state_dicts(value, f"{name}{key}.", seen)
 
 
 def _text_of(key: Any) -> str:

@@ -208,4 +208,4 @@ def _optimizers_of(
             place = place.setdefault(key, {}) if type(place) is dict else None
         if type(place) is dict:
             place.setdefault(last, _A_TENSOR if name in named else values.get(name))
-    return optimizers_in(root, (every[one.name] for one in entries), entries)
+    return optimizers_in(root, entries)

@@ -218,7 +218,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
             # torch would refuse it, or import what the file names.
             code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
         entries.append(in_file.entry(tensor, name, code))
-    optimizers, entries = optimizers_in(found.root, [path for path, *_ in tensors], entries)
+    optimizers, entries = optimizers_in(found.root, entries)
     return Contents(entries, besides, [*every, *map(NotListed, leaves.problems())], optimizers)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -22,10 +21,8 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.listing import MAX_LEAVES, Listing
 from tensornp.models.live.module import list_module, parameters_of
 from tensornp.models.live.optimizer import list_optimizer
-from tensornp.models.optimizers import is_number_or_name, is_saved_optimizer, named_by, optimizers_in
+from tensornp.models.optimizers import is_saved_optimizer, named_by, optimizers_in
 from tensornp.models.quantization import with_meaning, with_pairs
-
-_INDEX = re.compile(r"\[(\d{1,9})\]")
 
 
 @outside_modes
@@ -54,7 +51,7 @@ def explorer_of(
     if is_container(obj):
         if not entries and not is_saved_optimizer(obj):
             raise BadRequestError("; ".join((why_nothing(obj), *problems)))
-        saved, entries = optimizers_in(obj, listing.keys, entries)
+        saved, entries = optimizers_in(obj, entries)
         entries = named_by(entries, saved, parameters_of(model))
     entries, _ = with_meaning(relate(entries))
     return WeightsExplorer(
@@ -76,7 +73,7 @@ def _list_container(
             own = [(one.name, one.what) for one in Listing().leaves(tree, "", "") if is_module(one.what)]
             list_optimizer(listing, leaf.what, leaf.name, leaf.code, model, [own, _modules_in(namespace)])
         elif (entry := listing.weight(leaf)) is not None:
-            listing.put(entry, tuple(map(_key_alone, leaf.steps)))
+            listing.put(entry)
     return has_module
 
 
@@ -86,14 +83,6 @@ def _is_optimizer(obj: Any) -> bool:
 
 def _modules_in(namespace: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in namespace.items() if is_module(value)]
-
-
-def _key_alone(step: Any) -> Any:
-    """Return the key or index of a step, None for a key with its own hash."""
-    if type(step) is tuple:
-        return step[0] if is_number_or_name(step[0]) else None
-    found = _INDEX.fullmatch(step)
-    return int(found[1]) if found else None
 
 
 def has_weights(obj: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -33,23 +33,22 @@ _HOLD_NONE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionT
 
 
 class Leaf(NamedTuple):
-    """A value in a container with its name, its expression (or empty), and the steps to it."""
+    """A value in a container with its name, its expression (or empty), and the number of steps to it."""
 
     what: Any
     name: str
     code: str
-    steps: Sequence[Any] = ()
+    depth: int = 0
 
 
 class Listing:
     """The results of walks through objects in memory.
 
-    `keys` lead to each weight, and `seen` are the modules and parameters by identity.
+    `seen` are the modules and parameters by identity.
     """
 
     def __init__(self) -> None:
         self.entries: list[WeightEntry] = []
-        self.keys: list[tuple[Any, ...]] = []
         self.values: list[tuple[str, Any]] = []
         self.classes: dict[str, str] = {}
         self.problems: list[str] = []
@@ -57,9 +56,8 @@ class Listing:
         self.num_repeated = 0
         self._unknown: list[tuple[str, Any]] = []
 
-    def put(self, entry: WeightEntry, keys: tuple[Any, ...] = ()) -> None:
+    def put(self, entry: WeightEntry) -> None:
         self.entries.append(entry)
-        self.keys.append(keys)
 
     def leaves(self, tree: Any, name: str, code: str) -> Iterator[Leaf]:
         """Yield the first values of a tree."""
@@ -70,7 +68,7 @@ class Listing:
                 continue
             steps = [*steps_of(path)][-2::-1]
             reached = code + "".join(map(code_of, steps)) if code and all(map(_is_written, steps)) else ""
-            yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, steps)
+            yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, len(steps))
         if next(every, None) is not None:
             said = f"{name or 'it'} has more than {MAX_LEAVES:,} values, and the others are not listed"
             self.problems.append(NotListed(said))
@@ -83,7 +81,7 @@ class Listing:
             return None
         found = _weight_of(what, leaf.name, leaf.code)
         if found is None:
-            self.note(leaf.name, what, len(leaf.steps))
+            self.note(leaf.name, what, leaf.depth)
         return found
 
     def note(self, name: str, obj: Any, depth: int = 0) -> None:
