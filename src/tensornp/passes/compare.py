@@ -94,7 +94,6 @@ class PassComparison:
 
 
 def compared(first: PassRecord, second: PassRecord) -> PassComparison:
-    """Compare two passes call by call."""
     own, others = _keyed(first), _keyed(second)
     pairs = sorted(((own[key], others[key]) for key in own if key in others), key=lambda pair: pair[0].ended)
     calls, weights = tuple(_call_differences(pairs)), _other_weights(pairs)

@@ -59,17 +59,14 @@ class Figures:
 
     @property
     def mean(self) -> float:
-        """The mean of all elements; NaN for none."""
         return self.sum / self.count if self.count else math.nan
 
     @property
     def has_nan(self) -> bool:
-        """Whether an element is NaN."""
         return self.word == "NaN"
 
     @property
     def is_finite(self) -> bool:
-        """Whether all elements are finite."""
         return not self.word
 
     @property

@@ -92,7 +92,6 @@ def range_left(output: Any, inputs: Iterable[Any], name: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first names of several."""
     return ", ".join(names[:_MAX_NAMES]) + (", …" if len(names) > _MAX_NAMES else "")
 
 

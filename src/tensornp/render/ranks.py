@@ -23,7 +23,6 @@ _MAX_ROWS = 100
 
 
 def rank_weights_document(weights: RankWeights) -> Document:
-    """Return differences and silent ranks over a table."""
     table, common, rest = table_of(folded(map(_entry, weights.values())), "", {}, MAX_ROWS, _CURE)
     differences = (cut(f"{name}: {note}", _MAX_LINE) for name, note in weights.differences().items())
     head = [cut(weights.expression, MAX_SHOWN), weights.told, *said_once(common, is_whole=True)]
@@ -54,7 +53,6 @@ def _silent(reasons: Mapping[Any, str]) -> Part:
 
 
 def rank_stats_document(stats: RankStats) -> Document:
-    """Return the facts and figures of a weight, with places and ranks."""
     facts = stats.facts
     said = [stats.name]
     if facts is not None:
@@ -75,7 +73,6 @@ def rank_stats_document(stats: RankStats) -> Document:
 
 
 def drift_document(drift: Drift) -> Document:
-    """Return the names that differ between ranks, and the silent ranks."""
     rows = [TableRow((cut(name, MAX_SHOWN), said)) for name, said in islice(drift.items(), _MAX_ROWS)]
     more = f"… and {len(drift) - _MAX_ROWS:,} more differ" if len(drift) > _MAX_ROWS else ""
     return Document(

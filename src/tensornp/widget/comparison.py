@@ -66,7 +66,6 @@ class ComparisonTable(LiveTable):
         )
 
     def close(self) -> None:
-        """Take it out of the page, and let go of the weights."""
         self._pairs = []
         super().close()
 

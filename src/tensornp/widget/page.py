@@ -17,7 +17,6 @@ NONSENSE = "the page has asked for something that is not here; reload the page"
 
 
 def integer_of(value: Any) -> int:
-    """Return the value if it is an integer, or raise BadRequestError."""
     if type(value) is not int:
         raise BadRequestError(NONSENSE)
     return value

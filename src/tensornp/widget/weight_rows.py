@@ -62,7 +62,6 @@ class Found(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Return the rank of the worst finding; 0 is the worst."""
         return min((one.rank for one in self.findings), default=UNRANKED)
 
     @property
@@ -115,7 +114,6 @@ def stored_cells(branch: Branch, sums: Sums, inside: Sequence[WeightEntry]) -> d
 
 
 def cells_of_scan(own: Found) -> dict[str, str]:
-    """Return the texts of a weight that was scanned."""
     words = " · ".join(own.words)
     return {
         **{name: column_called(name).figure_text(value) for name, value in own.figures.items()},

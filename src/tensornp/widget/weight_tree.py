@@ -97,14 +97,12 @@ class WeightTree(Tree):
         return frozenset(found)
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
-        """Return the sums of some weights."""
         every = list(weights)
         once = [one for one in every if one.name not in self._not_counted]
         return Sums(len(every), sum(one.numel for one in once), sum(one.nbytes for one in once))
 
     @cached_property
     def sums(self) -> Sums:
-        """The sums of all weights."""
         return self.sums_of(self.weights)
 
     def learn(self, found: Mapping[str, Found]) -> None:
@@ -115,7 +113,6 @@ class WeightTree(Tree):
     # --- the tree
 
     def below(self, parent: int, asked: Asked) -> Sequence[Any]:
-        """Return the branches and weights below a branch."""
         if parent < 0:
             return self._top
         branch = self._nodes[parent].branch
@@ -137,7 +134,6 @@ class WeightTree(Tree):
     # --- a list
 
     def chosen(self, asked: Asked) -> Sequence[WeightEntry]:
-        """Return the weights of a list, in its order."""
         if self._last[0] == asked:
             return self._last[1]
         chosen = self.weights
@@ -194,7 +190,6 @@ class WeightTree(Tree):
         return None if own is None else own.rank if column.name == FINDINGS else own.figures.get(column.name)
 
     def facts(self, asked: Asked) -> dict[str, Any]:
-        """Return facts about all rows."""
         listed = self.chosen(asked) if asked.is_list else self.weights
         sums = self.sums_of(listed) if asked.is_list else self.sums
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
@@ -210,7 +205,6 @@ class WeightTree(Tree):
     # --- columns and rows
 
     def columns(self, asked: Asked) -> list[TreeColumn]:
-        """Return the columns that say something."""
         figures: set[str] = set().union(*(one.figures for one in self.found.values()))
         # The card of a model has looked for NaN alone, which stands behind a name.
         is_scanned = bool(figures) or any(not one.alarms for one in self.found.values())

@@ -94,7 +94,6 @@ class WeightsWidget(LivePart):
         return self._made_tree.found if self._made_tree is not None else {}
 
     def close(self) -> None:
-        """Take it out of the page, and let go of the weights."""
         with self._lock:
             self._end({})
             self._ended = None
@@ -102,7 +101,6 @@ class WeightsWidget(LivePart):
         super().close()
 
     def tell(self, view: ModuleView) -> None:
-        """Show the findings of a module without a scan."""
         every = view.findings().items()
         known = {name: Found(found, alarms=tuple(alarms_of(view.alarms[name]))) for name, found in every}
         self._tree.learn(known)

@@ -16,7 +16,6 @@ COMMON = ("dtype", "device", "grad", "array")
 
 
 def container_document(summary: ContainerSummary) -> Document:
-    """Return the heading over the table."""
     table, common = _table(summary)
     return Document((headline(_heading(summary, common)), table))
 

@@ -36,7 +36,6 @@ class Part:
 
 
 def headline(said: str) -> Part:
-    """Return the line above all others."""
     return Part(said, f'<div style="{css.HEADING}">{escape(said)}</div>' if said else "", "heading")
 
 
@@ -83,7 +82,6 @@ class Document:
 
     @never_compiled
     def text(self) -> str:
-        """Return it as lines of text."""
         return _text(self.parts)
 
     @never_compiled
@@ -112,17 +110,14 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
 
 
 def printed(text: str) -> Document:
-    """Return text that a page shows as it is."""
     return Document((Part(text, f'<pre style="{css.array_style()}">{escape(text)}</pre>'),), css.CARD)
 
 
 def unshown_document(record: Unshown) -> Document:
-    """Return the class of an object, and the reason why it has no card."""
     return printed(f"{record.type_name} (not shown: {record.reason})")
 
 
 def lines_document(record: object) -> Document:
-    """Return the text of a record, a line below the other."""
     return Document((small_print(*str(record).split("\n")),), css.CARD)
 
 

@@ -28,7 +28,6 @@ class Drawn(str):
 
 
 def html_of(text: str) -> str:
-    """Return a text as HTML."""
     return text.html if isinstance(text, Drawn) else escape(text)
 
 
@@ -55,8 +54,6 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Headings, and rows under them."""
-
     headings: tuple[str, ...]
     rows: tuple[TableRow, ...]
 
@@ -112,7 +109,6 @@ def _full_rows(table: Table) -> list[TableRow]:
 
 
 def only(table: Table, headings: Sequence[str]) -> Table:
-    """Return the table with these columns alone."""
     used = [table.headings.index(heading) for heading in headings]
 
     def shortened(row: TableRow) -> TableRow:

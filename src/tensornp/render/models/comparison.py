@@ -47,7 +47,6 @@ class LiveRows(NamedTuple):
 
 
 def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compare(...)") -> Document:
-    """Return the verdict, the largest changes, and the weights of one side."""
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
     rows = printed_rows(found)
     printed, _ = _tables(found, rows, ())

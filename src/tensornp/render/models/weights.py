@@ -207,5 +207,4 @@ def _value(value: object) -> str:
 
 
 def totals_document(totals: Totals) -> Document:
-    """Return a line for each number, by the name of its attribute."""
     return printed("\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items()))

@@ -43,7 +43,6 @@ def panel_html(call: Call, record: PassRecord) -> str:
 
 
 def values_of(call: Call) -> list[tuple[str, str, Value]]:
-    """Return all values of a call with their kind and path."""
     return [(kind, path, value) for kind in _NOUNS for path, value in getattr(call, kind).items()]
 
 

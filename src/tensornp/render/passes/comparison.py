@@ -18,7 +18,6 @@ _COMPARED = "compared: shapes, dtypes, minima, maxima, sums, norms and samples; 
 
 
 def pass_comparison_document(found: PassComparison, names: tuple[str, str] = ("the first", "the second")) -> Document:
-    """Return the verdict over the differences of calls, weights and gradients."""
     heading = headed([(cut(name, MAX_INSIDE), "") for name in names], cut(found.verdict, _MAX_TEXT))
     problems = [cut(text, _MAX_TEXT) for text in found.problems]
     alarm = (alarm_line(problems.pop(0)),) if found.calls else ()

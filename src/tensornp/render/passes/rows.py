@@ -34,7 +34,6 @@ _WIDTH, _HEIGHT = 48, 14
 
 
 def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
-    """Return the row of a line, with an alarm."""
     if not line.calls:
         return TableRow((f"… {counted(line.num_hidden, 'more call')}",), level=line.level, is_quiet=True)
     first = line.calls[0]

@@ -58,7 +58,6 @@ def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
 
 
 def colours_of(limits: Limits) -> list[palette.Colour]:
-    """Return the palette of a heat map."""
     is_signed = limits.centre is not None
     return [
         (0, 0, 0),
@@ -101,7 +100,6 @@ def picture_png(pixels: Pixels) -> bytes:
 
 
 def pil_image(pixels: Pixels) -> Any:
-    """Return pixels as a PIL image."""
     from PIL import Image
 
     return Image.fromarray(np.ascontiguousarray(pixels))
@@ -136,7 +134,6 @@ def palette_png(steps: Pixels, colours: list[palette.Colour]) -> bytes:
 
 
 def data_uri(png: bytes) -> str:
-    """Return a PNG as the address of itself."""
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 

@@ -61,7 +61,6 @@ def stats_line_html(
 
 
 def histogram_img(histogram: Histogram) -> str:
-    """Return the small picture of a histogram."""
     return img_html(histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT)
 
 

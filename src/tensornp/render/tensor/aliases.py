@@ -33,7 +33,6 @@ def memory_lines(around: Surroundings) -> list[Part]:
 
 
 def plain_line(text: str) -> Part:
-    """Return a line without a name."""
     return Part(text, f'<div style="{SMALL}">{escape(text)}</div>')
 
 

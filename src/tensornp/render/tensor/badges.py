@@ -34,7 +34,6 @@ _last: list[tuple[TensorSummary | None, tuple[Badge, ...]]] = [(None, ())]
 
 
 def badges_line(badges: Sequence[Badge]) -> Part:
-    """Return badges in one line."""
     return Part(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
 
