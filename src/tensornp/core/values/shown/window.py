@@ -173,7 +173,7 @@ NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The tensor of a window, or the local part of a distributed one; `access` is its expression from ``t``."""
+    """The tensor of a window, or the local part of a distributed one; `access` is its code from ``t``."""
 
     tensor: torch.Tensor | StoredValues
     info: TensorInfo
