@@ -109,7 +109,10 @@ def named_by(
 
 def optimizers_in(root: Any, entries: list[WeightEntry]) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
     """Return the state dicts of optimizers in a tree, and the weights, some as states."""
-    found = {name: SavedOptimizer(groups) for name, groups in islice(_state_dicts(root, "", set()), _MAX_OPTIMIZERS)}
+    found = {
+        name: SavedOptimizer(groups)
+        for name, groups in islice(_state_dicts(root, "", set(), _MAX_DEPTH), _MAX_OPTIMIZERS)
+    }
     made = list(entries)
     for name, optimizer in found.items():
         begins = (f"{name}{STATE}.", f"{name}{GROUPS}.")
@@ -119,7 +122,7 @@ def optimizers_in(root: Any, entries: list[WeightEntry]) -> tuple[list[SavedOpti
     return list(found.values()), made
 
 
-def _state_dicts(tree: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Sequence[Any]]]:
+def _state_dicts(tree: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the groups of each state dict in a tree, with the beginning of its names."""
     groups = _groups_of(tree)
     if groups is not None:
@@ -127,10 +130,10 @@ def _state_dicts(tree: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Se
         return
     seen.add(id(tree))
     is_list = type(tree) is list or type(tree) is tuple
-    for key, value in tree.items() if _is_mapping(tree) else enumerate(tree) if is_list else ():
+    for key, value in list(tree.items()) if _is_mapping(tree) else enumerate(tree) if is_list else ():
         is_container = _is_mapping(value) or type(value) is list or type(value) is tuple
-        if is_container and _text_of(key) and id(value) not in seen and name.count(".") < _MAX_DEPTH:
-            yield from _state_dicts(value, f"{name}{key}.", seen)
+        if is_container and _text_of(key) and id(value) not in seen and depth:
+            yield from _state_dicts(value, f"{name}{key}.", seen, depth - 1)
 
 
 def _text_of(key: Any) -> str:

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 import tensornp as tnp
 
-ORDER = [*(f"h.{i}.fc.{name}" for i in range(11) for name in ("bias", "weight")), "lm_head.weight", "wte.weight"]
+ORDER = ["wte.weight", *(f"h.{i}.fc.{name}" for i in range(11) for name in ("weight", "bias")), "lm_head.weight"]
 
 
 def tensors() -> dict[str, torch.Tensor]:
@@ -18,7 +18,7 @@ def tensors() -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("has_index", [False, True])
-def test_layers_in_safetensors_stand_by_their_numbers(tmp_path, has_index):
+def test_safetensors_stand_in_the_order_of_the_model(tmp_path, has_index):
     """In one file, and in several with an index; each has names by the alphabet."""
     made = dict(sorted(tensors().items()))
     if has_index:

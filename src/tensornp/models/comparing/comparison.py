@@ -20,7 +20,7 @@ from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.stats.record import shards_told
 from tensornp.errors import BadRequestError, NoSuchWeightError
 from tensornp.models.comparing.rows import STEP, differing_values, has_other_shape, quantity_of, rows_of, sides_of
-from tensornp.models.entries.entry import NotOfModule, WeightEntry
+from tensornp.models.entries.entry import NotOfModule
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.matching import Matched
 from tensornp.models.names.quoted import closest, shown_name
@@ -94,13 +94,10 @@ class WeightsComparison(Mapping[str, Comparison]):
         return tuple(name for name, one in self._found.items() if one._note)
 
     @property
-    def _is_whole(self) -> bool:
-        return not (self.missing or self.unexpected or self.failed or self._not_listed)
-
-    @property
     def equal(self) -> bool:
         """Return whether all weights and plain values of both sides are equal."""
-        return self._is_whole and not self._beside and all(one.equal for one in self._found.values())
+        is_partial = self.missing or self.unexpected or self.failed or self._not_listed or self._beside
+        return not is_partial and all(one.equal for one in self._found.values())
 
     @property
     def same_bits(self) -> bool:
@@ -200,21 +197,20 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def _told(self) -> str:
         part = shards_told(one.scope for one in self._found.values())
-        return self._numbers() + (f" ({part})" if part else "")
-
-    def _numbers(self) -> str:
+        scope = f" ({part})" if part else ""
         if not self.changed():
             equal = "same bits" if all(one.same_bits for one in self._found.values()) else "equal"
             partly = "what was compared is equal" if self._found else "nothing could be compared"
-            return equal if self.equal else partly
+            return (equal if self.equal else partly) + scope
         told = []
         for noun in ("weight", "state"):
             names = [name for name in self if bool(self._quantities[name]) is (noun == "state")]
             if names:
                 num = sum(not self._found[name].equal for name in names)
                 told.append(f"{num:,} of {counted(len(names), noun)}")
-        return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}"
+        return f"{' and '.join(told)} {'differs' if len(self) == 1 else 'differ'}{scope}"
 
+    @outside_modes
     def directions(self, name: str, num_directions: int = 8) -> float:
         """Return the part of a matrix's change in `num_directions` directions, 0 to 1.
 
@@ -230,7 +226,27 @@ class WeightsComparison(Mapping[str, Comparison]):
         """
         self[name]
         own = self._called_here(name)
-        return directions_of(self._first[own], self._second[self._pairs[own]], num_directions)
+        first, second = self._first[own], self._second[self._pairs[own]]
+        if type(num_directions) is not int or num_directions < 1:
+            raise BadRequestError(f"num_directions must be a number from 1 on, got {quoted(num_directions)}")
+        if first.shape is None or len(first.shape) != 2 or first.shape != second.shape:
+            raise BadRequestError(f"{shown_name(first.name)} is no matrix of one shape in both, and has no directions")
+        # A view would end the resizability of the storage.
+        before, after = (one.to_numpy(copy=True) for one in (first, second))
+        before, after = (one if one.dtype.name in _WIDE else one.astype(np.float64) for one in (before, after))
+        with np.errstate(all="ignore"):
+            difference = np.subtract(after, before)
+        difference[~np.isfinite(difference)] = 0
+        largest = np.abs(difference).max(initial=0.0)
+        if not largest:
+            raise BadRequestError(f"{shown_name(first.name)} has no finite change, and that has no directions")
+        matrix = torch.from_numpy(difference / largest)
+        wanted = min(num_directions, *matrix.shape)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            _, sizes, _ = torch.svd_lowrank(matrix, min(2 * wanted + _MORE, *matrix.shape))
+        total = float(matrix.abs().square_().sum(dtype=torch.float64))
+        return min(float(sizes[:wanted].double().square().sum()) / total, 1.0)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with a row for each weight; MissingLibraryError without pandas."""
@@ -255,31 +271,6 @@ class WeightsComparison(Mapping[str, Comparison]):
 
 def _hidden(own: WeightsExplorer, other: WeightsExplorer) -> list[str]:
     return [one for one in own.not_listed if not (other.is_of_module and isinstance(one, NotOfModule))]
-
-
-@outside_modes
-def directions_of(first: WeightEntry, second: WeightEntry, num_directions: int = 8) -> float:
-    """Return the part of a matrix's finite change in `num_directions` directions, 0 to 1."""
-    if type(num_directions) is not int or num_directions < 1:
-        raise BadRequestError(f"num_directions must be a number from 1 on, got {quoted(num_directions)}")
-    if first.shape is None or len(first.shape) != 2 or first.shape != second.shape:
-        raise BadRequestError(f"{shown_name(first.name)} is no matrix of one shape in both, and has no directions")
-    # A view would end the resizability of the storage.
-    before, after = (one.to_numpy(copy=True) for one in (first, second))
-    before, after = (one if one.dtype.name in _WIDE else one.astype(np.float64) for one in (before, after))
-    with np.errstate(all="ignore"):
-        difference = np.subtract(after, before)
-    difference[~np.isfinite(difference)] = 0
-    largest = np.abs(difference).max(initial=0.0)
-    if not largest:
-        raise BadRequestError(f"{shown_name(first.name)} has no finite change, and that has no directions")
-    matrix = torch.from_numpy(difference / largest)
-    wanted = min(num_directions, *matrix.shape)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        _, sizes, _ = torch.svd_lowrank(matrix, min(2 * wanted + _MORE, *matrix.shape))
-    total = float(matrix.abs().square_().sum(dtype=torch.float64))
-    return min(float(sizes[:wanted].double().square().sum()) / total, 1.0)
 
 
 @outside_modes

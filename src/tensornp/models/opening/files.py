@@ -42,6 +42,7 @@ _PART = re.compile(
     r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?P<suffix>(\.\w+)?\.(safetensors|bin|gguf))"
 )
 
+_EMBEDDING = re.compile(r"(.*\.)?(\w*emb\w*|wte|wpe|shared)\..*")
 _INDEX = re.compile(r".*\.index(\.\w+)?\.json")
 """The names of indices; of variants, `transformers` and `diffusers` write the name in different places."""
 
@@ -75,12 +76,19 @@ def _with_config(found: Contents, folder: Place | None) -> Contents:
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
-    """Sort the weights of safetensors files by the numbers in their names if they are alphabetical."""
+    """Sort the weights of safetensors files in model order if they are alphabetical."""
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)
     is_sorted = all(file.endswith(SAFETENSORS) and names == sorted(names) for (file, _), names in listed.items())
-    return sorted(entries, key=lambda one: natural(one.name)) if is_sorted else entries
+    return sorted(entries, key=lambda one: _place_of(one.name)) if is_sorted else entries
+
+
+def _place_of(name: str) -> tuple[int, list[str | int]]:
+    is_layer = any(map(str.isdigit, name.split(".")))
+    rank = 0 if is_layer else -1 if _EMBEDDING.fullmatch(name) else 1
+    # A weight stands before its bias.
+    return rank, natural(name.removesuffix("weight"))
 
 
 def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
