@@ -21,27 +21,11 @@ _MAX_TIMEOUT_S = 10**6
 _NODES = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Load, ast.UnaryOp, ast.USub)
 
 
-class OfIpyparallel:
-    """The engines of a client of ipyparallel."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    @property
-    def ids(self) -> list[int]:
-        """The engines that are registered now."""
-        return list(self._client.ids)
-
-    def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
-        """Have one engine call a function: a view of its own has no other to wait for."""
-        return self._client[id].apply_async(function, *args)
-
-
 class Ranks:
     """All ranks of a job, as `ranks` gives them."""
 
-    def __init__(self, client: Any, timeout: float) -> None:
-        self._client, self._timeout = client, timeout
+    def __init__(self, client: Any, submit: Callable[..., Any], timeout: float) -> None:
+        self._client, self._submit, self._timeout = client, submit, timeout
         self._ranks: dict[Any, int | None] = {}
         self._open: dict[Any, Future[Any]] = {}
 
@@ -103,7 +87,7 @@ class Ranks:
         """Submit a question, and return a Future of the client's own one."""
         done = Future[Any]()
         try:
-            self._client.submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
+            self._submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
         except Exception as error:
             done.set_exception(error)
         return done
@@ -156,13 +140,14 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
         raise BadRequestError(f"timeout must be a number of seconds, got {quoted(timeout)}")
     if hasattr(client, "ids") and any(base.__module__.startswith("ipyparallel.") for base in type(client).__mro__):
-        return Ranks(OfIpyparallel(client), timeout)
+        # A view of one engine has no other to wait for.
+        return Ranks(client, lambda id, function, *args: client[id].apply_async(function, *args), timeout)
     if isinstance(client, type) or not hasattr(client, "ids") or not callable(getattr(client, "submit", None)):
         raise BadRequestError(
             "client must be a client of ipyparallel, or an object with ids and "
             f"submit(id, function, *args), got {an_instance(client)}"
         )
-    return Ranks(client, timeout)
+    return Ranks(client, client.submit, timeout)
 
 
 def _checked(expression: Any) -> str:
