@@ -242,6 +242,15 @@ def test_a_name_of_the_users_is_never_touched(shell):
     del shell.namespace["_"]
 
 
+def test_what_the_last_error_holds_comes_free(shell):
+    """The locals of the functions that it has left; names of the user stay."""
+    with capture_output():
+        shell.ip.run_cell("w = torch.ones(3)\ndef f(w):\n    x = torch.zeros(1000); v = x[1:]\n    1 / 0\nf(w)")
+    said = cell(shell, "%tensors --release")
+    assert "released the locals of the last error: 4,000 bytes on cpu came free" in said
+    assert "nothing to release" in cell(shell, "%tensors --release")
+
+
 def test_the_table_keeps_nothing_alive(shell):
     """Nor does a card, a conversion or a release."""
     t = torch.zeros(10)

@@ -52,7 +52,7 @@ class MemoryMagics(SessionMagics):
 
         Options::
 
-            --release       drop results that only Out[n] and _ hold; your own names are never touched
+            --release       drop results that only Out[n], _ and the last error hold; your own names are never touched
 
         The heading counts each storage once. "kept alive by" names what else keeps a tensor alive.
         """

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import builtins
 import gc
+import inspect
 import keyword
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from traceback import walk_tb
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, quoted
@@ -16,6 +20,7 @@ from tensornp.errors import BadRequestError, NameTakenError
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
+    from tensornp.core.memory.storages import Group
 
 MAX_RELEASE_SECONDS = 20.0
 """For a release, which must search all names to the end."""
@@ -102,7 +107,7 @@ def suggested(shell: Any, reference: TensorReference, reached: str = "") -> str:
 
 
 def release(shell: Any) -> str:
-    """Release objects in the history; return a report.
+    """Release objects in the history and in the functions of the last error; return a report.
 
     Nothing is released if the search for names was not complete, as a name may reach the objects.
     """
@@ -118,13 +123,22 @@ def release(shell: Any) -> str:
         groups = [one for one in survey.groups if one.nbytes and all(found.holding == "history" for found in one.found)]
         entries = {history_entry(found.path) for group in groups for found in group.found}
         numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
+        behind = _held_by_last_error({id(found.obj) for group in survey.groups for found in group.found})
+        released = [*numbers.values(), *["the locals of the last error"] * bool(behind)]
+        groups += behind
         memory = [([freed_test(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
         # They hold what is released here.
-        del survey, groups
-    if not numbers:
+        del survey, groups, behind
+    if not released:
         return "nothing to release: every tensor and array here has a name of yours"
     for number in numbers:
         _drop(shell, number)
+    for frame in _frames_of_last_error():
+        # A generator or a function that waits is still running.
+        with suppress(RuntimeError):
+            frame.clear()
+            # Python 3.12 or older keeps a second dictionary of the locals, which this updates.
+            _ = frame.f_locals
     gc.collect()
     freed, kept = Counter[str](), 0
     for tests, nbytes in memory:
@@ -134,7 +148,33 @@ def release(shell: Any) -> str:
             kept += sum(nbytes.values())
     came = ", ".join(f"{counted(nbytes, 'byte')} on {device}" for device, nbytes in freed.items() if nbytes)
     still = f"; {format_nbytes(kept)} are still held elsewhere" if kept else ""
-    return f"released {', '.join(numbers.values())}: {came or 'nothing'} came free{still}"
+    return f"released {', '.join(released)}: {came or 'nothing'} came free{still}"
+
+
+def _held_by_last_error(named: set[int]) -> list[Group]:
+    """Return the tensors in the frames of the last error, but not those with these ids."""
+    from tensornp.core.lowlevel.attributes import is_tensor
+    from tensornp.core.memory.footprint import footprint_of
+    from tensornp.core.memory.storages import Found, grouped
+
+    found: list[Found] = []
+    for value in (one for frame in _frames_of_last_error() for one in frame.f_locals.values()):
+        if is_tensor(value) and id(value) not in named:
+            # A tensor without readable memory has nothing to release.
+            with suppress(Exception):
+                found.append(Found(value, "", (None, None), "history", tuple(footprint_of(value)[1])))
+    return grouped(found)
+
+
+def _frames_of_last_error() -> list[FrameType]:
+    """Return the frames of functions in the last error and its causes."""
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    errors: list[BaseException] = []
+    while isinstance(error, BaseException) and error not in errors:
+        errors.append(error)
+        error = error.__cause__ or error.__context__
+    frames = (frame for one in errors for frame, _ in walk_tb(one.__traceback__))
+    return [frame for frame in frames if frame.f_code.co_flags & inspect.CO_OPTIMIZED]
 
 
 def _drop(shell: Any, number: int) -> None:
