@@ -12,10 +12,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from others import installed, missing_note
 from side_by_side import Figure, Spread, interleave, timed
 
-from tensornp.core.summary.card import summarize
+from tensornp.core.summary.card import Look, summarize
 from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import Look
 from tensornp.fronts.ipython.names import ShellSession
 from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_html, tensor_text

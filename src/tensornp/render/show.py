@@ -14,9 +14,8 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import holds_states, is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.summary.card import TensorSummary
+from tensornp.core.summary.card import Look, TensorSummary
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import Look
 from tensornp.core.summary.view import Unshown, is_long, summary_of
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.info import inspect

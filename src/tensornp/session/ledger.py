@@ -14,8 +14,8 @@ from tensornp.render.layout.words import parsed
 if TYPE_CHECKING:
     from tensornp.core.memory.aliases import SeenAliases
     from tensornp.core.memory.changes import Change, Snapshot
+    from tensornp.core.summary.card import Surroundings
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
 
 MAX_RECORDS = 256
@@ -108,7 +108,7 @@ class Ledger:
         return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, former: SeenAliases) -> Surroundings:
-        from tensornp.core.summary.surroundings import find_surroundings
+        from tensornp.core.summary.card import find_surroundings
 
         names, shown_as = self._session.names, _shown_by(self._session.source)
         return find_surroundings(tensor, info, names, MAX_SEARCH_SECONDS, seen=former, shown_as=shown_as)

@@ -14,9 +14,8 @@ import traitlets
 from tensornp.core.convert.plan import MODES, ConversionPlan, mode_arguments
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.summary.card import TensorSummary, plan_modes, summarize
+from tensornp.core.summary.card import Look, TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.stats.compute import scan
 from tensornp.errors import BadRequestError, NoDataError, TensornpError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,12 @@ from tensornp.core.convert.plan import MODES, ConversionPlan, decide
 from tensornp.core.convert.to_numpy import decide_shard
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
+from tensornp.core.memory.changes import Change
+from tensornp.core.memory.saved import NEVER, saved_for
+from tensornp.core.namespace.search import history_name
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import NO_SURROUNDINGS, Look, Surroundings
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import stood_for
@@ -33,7 +37,6 @@ class StatsBudget:
 
     def __init__(self, max_nbytes: int) -> None:
         self._left, self._num_left = max_nbytes, MAX_TENSORS
-        self.num_unread = 0
 
     @property
     def has_room(self) -> bool:
@@ -44,10 +47,7 @@ class StatsBudget:
         """Return the statistics of a tensor, or of an array if `info` is None; None beyond the budget."""
         try:
             nbytes = obj.nbytes if info is None else nbytes_unasked(info)
-            if nbytes <= 0:
-                return None
-            if nbytes > self._left or not self._num_left:
-                self.num_unread += 1
+            if not 0 < nbytes <= self._left or not self._num_left:
                 return None
             self._left -= nbytes
             self._num_left -= 1
@@ -60,6 +60,35 @@ class StatsBudget:
         """Return statistics without a histogram of a tensor or array of floats."""
         is_float = obj.dtype.kind in "fc" if info is None else info.dtype.is_floating_point or info.dtype.is_complex
         return self.stats(obj, info, histogram=None) if is_float else None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The aliases of a tensor, the operations that have saved it, and its last change."""
+
+    name: str = ""
+    typed: str = ""
+    aliases: tuple[Alias, ...] = ()
+    stopped: str = ""
+    left_out: str = ""
+    saved_for: tuple[str, ...] = ()
+    oldest_saver: int = NEVER
+    change: Change | None = None
+    is_buffer: bool = False
+
+    @property
+    def expression(self) -> str:
+        return self.name or self.typed
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether torch has missed a write that follows an operation which has saved these elements."""
+        change = self.change
+        return change is not None and change.cause == "uncounted" and self.oldest_saver < change.operation
+
+
+NO_SURROUNDINGS = Surroundings()
+Look = Callable[[torch.Tensor, TensorInfo], Surroundings]
 
 
 LINE_VALUES = 6
@@ -207,3 +236,40 @@ def _attempt(info: TensorInfo, mode: str, options: DisplayOptions) -> Conversion
     if mode == "view" and plan.nbytes_copied:
         return f"a live view is impossible ({plan.reason})"
     return plan
+
+
+def find_surroundings(
+    tensor: torch.Tensor,
+    info: TensorInfo,
+    namespace: Mapping[str, Any],
+    max_seconds: float,
+    *,
+    seen: SeenAliases,
+    shown_as: str,
+) -> Surroundings:
+    """Search once; `seen` knows former aliases, `shown_as` is the expression that the user typed."""
+    found, searched = find_aliases(tensor, namespace, max_seconds, seen)
+    name = _own_name(found, shown_as, namespace)
+    saved = saved_for(tensor, searched.tracked, max_seconds)
+    stopped = "" if found.is_complete else stopped_text(found.num_names)
+    stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
+    is_left_out = found.left_out or info.has_grad is None or saved.left_out
+    return Surroundings(
+        name=name,
+        aliases=tuple(found),
+        stopped="; ".join(filter(None, (stopped, stopped_graph))),
+        left_out=NOT_LOOKED_AT if is_left_out else "",
+        saved_for=saved.names,
+        oldest_saver=saved.oldest,
+        is_buffer=any([alias.kind == "buffer" and alias.relation == "same object" for alias in found]),
+    )
+
+
+def _own_name(found: list[Alias], shown_as: str, namespace: Mapping[str, Any]) -> str:
+    # A key that is no plain value has its class in angle brackets, which is no expression.
+    own = [alias.name for alias in found if alias.relation == "same object" and "<" not in alias.name]
+    if shown_as in own:
+        return shown_as
+    hidden = "_", f"{history_name(namespace)}["
+    typed = [name for name in own if not name.startswith(hidden)]
+    return next(filter(str.isidentifier, typed), next(iter(typed), ""))

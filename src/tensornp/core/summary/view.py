@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensornp.core.lowlevel.attributes import is_array
-from tensornp.core.summary.card import summarize
+from tensornp.core.summary.card import Look, summarize
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.surroundings import Look
 from tensornp.core.tensor.containers import is_container, is_seen
 from tensornp.core.tensor.stand_ins import is_tensor_like
 

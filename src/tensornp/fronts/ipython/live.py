@@ -20,9 +20,8 @@ from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
-    from tensornp.core.summary.card import TensorSummary
+    from tensornp.core.summary.card import Surroundings, TensorSummary
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.core.summary.surroundings import Surroundings
     from tensornp.core.tensor.facts import TensorInfo
     from tensornp.session.ledger import Ledger
     from tensornp.widget.part import LivePart

@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.fronts.ours import has_own_display, is_ours, stands_for_tensor, unshown_text
 
 if TYPE_CHECKING:
-    from tensornp.core.summary.surroundings import Look
+    from tensornp.core.summary.card import Look
     from tensornp.fronts.ipython.config import TensorDisplay
 
 _TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")

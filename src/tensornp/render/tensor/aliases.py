@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tensornp.core.memory.aliases import Alias, Aliases
-from tensornp.core.summary.surroundings import Surroundings
+from tensornp.core.summary.card import Surroundings
 from tensornp.render.layout.document import Document, Part, small_print
 from tensornp.render.layout.style import CODE, SMALL
 from tensornp.render.layout.table import Table, TableRow

@@ -10,8 +10,7 @@ from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.lowlevel.torch_private import GATHERED
 from tensornp.core.memory.changes import Cause, Change
-from tensornp.core.summary.card import TensorSummary
-from tensornp.core.summary.surroundings import Surroundings
+from tensornp.core.summary.card import Surroundings, TensorSummary
 from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarms_of
