@@ -162,7 +162,6 @@ def _is_coloured() -> bool:
 
 
 def _coloured(parts: Sequence[Part | Table]) -> str:
-    """Return a text with bold headings, yellow alarms and pale column headings."""
     from tensornp.render.layout.table import Table, table_text
 
     lines: list[str] = []
@@ -242,7 +241,6 @@ def _compared(asked: argparse.Namespace) -> _Answer:
 
 
 def _opened(asked: argparse.Namespace) -> list[Any]:
-    """Open the paths, filtered by `--find`; raise BadRequestError if no name matches."""
     from tensornp.models.weights import weights
 
     whole = [weights(path) for path in asked.paths]
@@ -258,12 +256,10 @@ def _opened(asked: argparse.Namespace) -> list[Any]:
 
 
 def _progress() -> Any:
-    """Return None for a progress bar on a terminal, else False."""
     return None if _is_terminal(sys.stderr) else False
 
 
 def _trouble(text: str) -> int:
-    """Print a problem in one line; return the status of it."""
     from tensornp.core.lowlevel.text import legible
 
     # A stream that was closed before the start is None.

@@ -101,7 +101,6 @@ def _line(info: TensorInfo) -> str:
 
 
 def _unread(info: TensorInfo) -> str:
-    """Return why values are not read here; empty if they are."""
     if info.data_state != "available":
         return no_data_text(info)
     if info.device.type != "cpu":

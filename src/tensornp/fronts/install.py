@@ -41,7 +41,6 @@ def uninstall() -> None:
 
 
 def _shell() -> Any:
-    """Return the running IPython shell; None if nobody has imported IPython."""
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return get_ipython() if get_ipython is not None else None
 

@@ -67,7 +67,6 @@ def mime_of(obj: Any) -> tuple[str, str]:
 
 
 def _names() -> Mapping[str, Any]:
-    """Return the variables of the notebook; marimo has no public function for it."""
     context = getattr(sys.modules.get("marimo._runtime.context"), "get_context", None)
     try:
         names: Mapping[str, Any] = context().globals if context is not None else {}

@@ -83,7 +83,6 @@ class SavedOptimizer:
 
 
 def _named(entry: WeightEntry, name: str, tail: str) -> WeightEntry:
-    """Return a state with the name of its parameter."""
     saved_as = (f"{STATE}.{name}{tail}", *(entry._saved_as or ()))
     return noted(entry._with_(_saved_as=saved_as), f"of {shown_name(name)}")
 
@@ -123,7 +122,6 @@ def optimizers_in(root: Any, entries: list[WeightEntry]) -> tuple[list[SavedOpti
 
 
 def _state_dicts(tree: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the groups of each state dict in a tree, with the beginning of its names."""
     groups = _groups_of(tree)
     if groups is not None:
         yield name, groups
@@ -151,7 +149,6 @@ def is_saved_optimizer(obj: Any) -> bool:
 
 
 def _groups_of(table: Any) -> Sequence[Any] | None:
-    """Return the groups in the state dict of an optimizer, None for other values."""
     if not _is_mapping(table):
         return None
     if STATE not in table and GROUPS not in table:

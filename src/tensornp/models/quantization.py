@@ -110,7 +110,6 @@ def _with_scales(by_name: Mapping[str, WeightEntry]) -> Iterator[tuple[WeightEnt
 
 
 def _told_by(config: Any) -> dict[str, Any]:
-    """Return the quantization settings of a configuration, with a `quant_method`."""
     for place in (config, config.get("text_config")) if isinstance(config, dict) else ():
         for key in ("quantization_config", "quantization"):
             said = place.get(key) if isinstance(place, dict) else None

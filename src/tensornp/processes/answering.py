@@ -64,7 +64,6 @@ def answer(version: str, *question: Any) -> tuple[Any, ...]:
 
 
 def _place() -> tuple[int | None, int]:
-    """Return the number of this process in its group and how many there are; None and 0 without a group."""
     dist = sys.modules.get("torch.distributed")
     if dist is None or not dist.is_available() or not dist.is_initialized():
         return None, 0
@@ -77,7 +76,6 @@ def _names() -> dict[str, Any]:
 
 
 def _held(expression: str) -> Mapping[str, WeightEntry]:
-    """Return the weights of an object by name, or a tensor by the expression."""
     names = _names()
     try:
         obj = look_up(expression, names)

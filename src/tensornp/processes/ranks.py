@@ -54,7 +54,6 @@ class Ranks:
         return stats_on(self._ask, _checked(expression), expression.strip())
 
     def _ask(self, *question: Any) -> Answers:
-        """Ask all processes one question, and return the answers that came in time."""
         now = list(self._client.ids)
         why: dict[Any, str] = {}
         for id in dict.fromkeys((*self._open, *now)):
@@ -84,7 +83,6 @@ class Ranks:
         return every
 
     def _submitted(self, id: Any, question: tuple[Any, ...]) -> Future[Any]:
-        """Submit a question, and return a Future of the client's own one."""
         done = Future[Any]()
         try:
             self._submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)

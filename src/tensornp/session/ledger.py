@@ -89,7 +89,6 @@ class Ledger:
         self._records.clear()
 
     def _change(self, record: _Record | None, now: Snapshot, tensor: Any) -> Change | None:
-        """Return the change since a record, with the changed rows if there is a copy of that time."""
         from tensornp.core.memory.changes import change_between
 
         if record is None or record.snapshot.max_nbytes != now.max_nbytes:

@@ -123,7 +123,6 @@ class _Reader:
         return after, lines + [ReportLine(name, ("gone",), come="gone") for name in before if name not in objects]
 
     def _snapshot_of(self, obj: Any, before: Snapshot | None) -> Snapshot:
-        """Return the state of an object, with a copy of its values if there is room."""
         from tensornp.core.values.compare.snapshots import snapshot_with_values
 
         if id(obj) not in self._seen:
@@ -134,7 +133,6 @@ class _Reader:
         return self._seen[id(obj)][1]
 
     def _objects(self, expression: str) -> dict[str, Any]:
-        """Return the tensors and arrays of an expression by name."""
         from tensornp.core.lowlevel.attributes import is_array, is_tensor
         from tensornp.core.namespace.lookup import NotLookedAtError, look_up
         from tensornp.core.namespace.search import Search
@@ -158,7 +156,6 @@ class _Reader:
 
 
 def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> ReportLine | None:
-    """Return the line on the change of one object, if any."""
     from tensornp.core.tensor.dtypes import name_of
     from tensornp.core.values.compare.snapshots import what_changed
     from tensornp.core.values.stored import described
@@ -179,5 +176,4 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
 
 
 def _num_objects(looks: Iterable[Look]) -> int:
-    """Return the number of tensors and arrays, each counted once under all its names."""
     return len({snapshot.object_id for look in looks for snapshot in look.values()})

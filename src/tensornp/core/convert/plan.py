@@ -206,7 +206,6 @@ def _obstacle(info: TensorInfo, facts: dtypes.DtypeFacts, as_bits: bool, cast: n
 
 
 def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
-    """Return the dtype facts of the values; raise if they have no conversion."""
     name = dtypes.name_of(info.dtype)
     if info.kind.values_dtype:
         if not info.detail:

@@ -80,7 +80,6 @@ def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Finger
 
 
 def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
-    """Return the bits of a strided tensor as integers, and its lazy bits if it has any."""
     for dim, step in enumerate(raw.stride()):
         raw = raw.narrow(dim, 0, 1) if step == 0 and raw.shape[dim] else raw
     if not raw.numel():

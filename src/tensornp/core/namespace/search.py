@@ -132,12 +132,10 @@ def members_of(table: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _own_attribute(name: Any) -> str:
-    """Return the step to an attribute; its name may be any text."""
     return f".{name}" if is_attribute_name(name) else f".__dict__[{key_text(name)}]"
 
 
 def _in_object(obj: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    """Yield the attributes of an object; those of a known mapping are its items."""
     table = kept_in(type(obj))
     for name, child in own_attributes(obj):
         if name == table and issubclass(type(child), dict):

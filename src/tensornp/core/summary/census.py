@@ -141,7 +141,6 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
 
 
 def _first(group: Group) -> Found:
-    """Return the owner of memory: for a parameter or buffer, its module before other names."""
     every = _ordered(group)
     named = (one for one in every if one.kind in ("parameter", "buffer") and one.holding == "name")
     return next((one for one in named if first_step(one.path) != one.path), every[0])
@@ -163,7 +162,6 @@ def _rows(survey: Survey, group: Group, limit: int) -> tuple[CensusRow, ...]:
 
 
 def _facts(found: Found) -> dict[str, Any]:
-    """Return the cells of an object; the class alone if it cannot be read."""
     obj = found.obj
     try:
         if not is_tensor(obj):

@@ -68,7 +68,6 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
 
 
 def _printed(array: np.ndarray, options: DisplayOptions, number: int | None) -> str:
-    """Return the text of an array, or of its first elements."""
     if number is None:
         now = np.get_printoptions()
         bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
@@ -157,7 +156,6 @@ def is_long(container: Any) -> bool:
 
 
 def _leaves_of(container: Any) -> tuple[list[Leaf], bool]:
-    """Return the leaves up to a number, and whether these are all."""
     found: list[Leaf] = []
     is_complete = False
     # A container that another thread changes is shown as far as it was read.
@@ -190,7 +188,6 @@ def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
 
 
 def _nbytes(found: Iterable[Any]) -> int:
-    """Return the bytes of tensors and arrays here, each byte once."""
     pieces: list[Piece] = []
     unplaced = 0
     for one in found:

@@ -119,7 +119,6 @@ def leaves(
 
 
 def _children(tree: Any) -> Iterator[tuple[Any, Any]] | None:
-    """Return the children of a container with their steps, or None."""
     try:
         if not is_container(tree):
             return None
@@ -199,7 +198,6 @@ def map_leaves(
 
 
 def _rebuilt(original: Any, container: Container, items: dict[Any, Any]) -> Any:
-    """Return a container like `original` with other items."""
     cls, children = type(original), list(items.values())
     is_dict = issubclass(cls, dict)
     if cls is list:

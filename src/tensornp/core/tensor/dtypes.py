@@ -146,7 +146,6 @@ def is_exact_cast(source: str, target: str) -> bool:
 
 
 def _real_part(name: str) -> tuple[bool, np.dtype[Any]]:
-    """Return whether a dtype is complex, and the dtype of its real part."""
     if name == "complex32":
         return True, np.dtype("float16")
     dtype = resolve(name)

@@ -78,7 +78,6 @@ class Location:
 
     @property
     def _at(self) -> str:
-        """The first three indices, and how many more there are."""
         at = ", ".join(str(list(index)) for index in self.indices[:3])
         return at + (f" and {self.count - 3:,} more" if self.count > 3 else "")
 

@@ -84,7 +84,6 @@ def reaching_expression(value: Any, shell: Any) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _last_of(cell: str) -> str:
-    """Return the expression that a cell ends in; empty without one."""
     try:
         last = ast.parse(cell).body[-1]
     except (*NOT_PYTHON, IndexError):

@@ -38,7 +38,6 @@ COMMANDS = (
 
 
 def _trait(option: Field[Any]) -> Any:
-    """Return the trait of an option."""
     known: dict[str, Any] = dict(option.metadata)
     default: Any = option.default
     made: list[Any] = []

@@ -89,7 +89,6 @@ class Extension:
             self._shell.config[_SECTION] = before
 
     def _remove_magics(self, magics: Any) -> None:
-        """Take our magics out; IPython has no call for that."""
         manager = self._shell.magics_manager
         for kind, names in magics.magics.items():
             for name in names:

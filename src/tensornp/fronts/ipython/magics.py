@@ -110,7 +110,6 @@ class TensorMagics(SessionMagics):
             return self._bound(options, tensor)
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
-        """Return the keyword arguments of `to_numpy` that the options ask for."""
         from tensornp.core.convert.plan import mode_arguments
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]

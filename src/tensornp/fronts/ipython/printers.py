@@ -123,7 +123,6 @@ class TensorPrinters:
         return first_that_works("a display", lambda: self._card_of(obj), without_card)
 
     def _card_of(self, obj: Any) -> dict[str, str] | None:
-        """Return the text and the HTML of a card, or None for objects that others display."""
         is_one = is_tensor(obj)
         if not (is_one or is_ours(obj, self._has_other_display)):
             return None
@@ -161,7 +160,6 @@ class TensorPrinters:
             p.text(line)
 
     def _line_of(self, obj: Any) -> str | None:
-        """Return a tensor in one line; None for other objects."""
         if not stands_for_tensor(obj):
             return None
         from tensornp.core.summary.card import summarize_line

@@ -139,7 +139,6 @@ def _called(entries: dict[str, WeightEntry], place: int) -> dict[str, str]:
 
 
 def _compared(explorer: WeightsExplorer, other: WeightsExplorer) -> dict[str, WeightEntry]:
-    """Return the comparable weights; computed ones only if the other has them stored."""
     return {
         name: one
         for name, one in explorer.items()

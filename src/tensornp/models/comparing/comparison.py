@@ -121,7 +121,6 @@ class WeightsComparison(Mapping[str, Comparison]):
         )
 
     def _called_here(self, name: str) -> str:
-        """Return the name in the first for a name in the second."""
         return name if name in self._pairs else self._names_of_second.get(name, name)
 
     @cached_property
@@ -130,7 +129,6 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _quantities(self) -> dict[str, str]:
-        """Return the optimizer quantity of each name, such as "exp_avg", or ``""``."""
         return {name: quantity_of(self._first[name]) for name in self._found}
 
     def _is_measured(self, name: str) -> bool:
@@ -138,7 +136,6 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     @cached_property
     def _median_norms(self) -> dict[str, float]:
-        """Return the median of nonzero norms in the first for each quantity."""
         norms: dict[str, list[float]] = {}
         for name, one in self._found.items():
             if one._norm and self._is_measured(name) and math.isfinite(one._norm):

@@ -97,7 +97,6 @@ def without_exempt(names: Matched, first: WeightsExplorer, second: WeightsExplor
 def _exempt_among(
     names: tuple[str, ...], own: WeightsExplorer, other: WeightsExplorer, paired: Collection[str]
 ) -> dict[str, str]:
-    """Return why some names may be on one side only."""
     # Files keep what is tied once.
     may_be_tied = not other.is_of_module and (own.is_of_module or any(one.extents for one in other.values()))
     exempt: dict[str, str] = {}
@@ -120,7 +119,6 @@ def differing_values(first: WeightsExplorer, second: WeightsExplorer, prefixes: 
 
 
 def _plain_values(side: WeightsExplorer, prefix: str) -> dict[str, tuple[str, Any]]:
-    """Return names and values in a container, by the names without the prefix."""
     pairs = side.metadata.items() if isinstance(side.metadata, Beside) else ()
     plain = ((name, value) for name, value in pairs if is_plain_value(value) and not _NOT_COMPARED.search(name))
     return {name.removeprefix(prefix): (name, value) for name, value in plain}

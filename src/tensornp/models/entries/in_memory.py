@@ -131,7 +131,6 @@ def _read_plain(tensor: Any, facts: dict[str, Any]) -> None:
 
 
 def _read(tensor: Any, facts: dict[str, Any]) -> None:
-    """Read the facts of any tensor."""
     if not is_tensor_like(tensor):
         facts["problem"] = f"it is {an_instance(tensor)}, and no tensor"
         return
@@ -242,7 +241,6 @@ class TensorSource(Source):
 
 @contextmanager
 def _in_a_sentence() -> Iterator[None]:
-    """Convert errors of torch for this kind of tensor to one sentence."""
     try:
         yield
     except TensornpError:

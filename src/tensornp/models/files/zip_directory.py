@@ -96,7 +96,6 @@ def records_of(source: ByteRange) -> dict[str, Record]:
 
 
 def _record(source: ByteRange, one: zipfile.ZipInfo) -> Record:
-    """Return a member, which begins after a header of its own, whose length the directory does not tell."""
     if 0 <= one.header_offset <= source.nbytes - _LOCAL_HEADER.size:
         header = source.part(one.header_offset, _LOCAL_HEADER.size)
         signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(header)

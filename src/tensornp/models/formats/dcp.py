@@ -84,7 +84,6 @@ def open_dcp(folder: Place) -> Contents:
 def _read(
     stored: dict[str, tuple[ListedFile, int, int] | str], known: set[str]
 ) -> tuple[dict[str, Any], Beside, list[str]]:
-    """Return the values by name, the leaves in them, and the problems that are not `known`."""
     roots: dict[str, Any] = {}
     values, problems, left = Beside(), list[str](), _MAX_NBYTES
     for name, place in stored.items():
@@ -110,7 +109,6 @@ def _read(
 
 
 def _fields(value: Any, record: str) -> dict[Any, Any]:
-    """Return the fields of a record, or an empty mapping."""
     is_record = type(value) is Opaque and class_of(value)[1] == record
     return value.state if is_record and type(value.state) is dict else {}
 

@@ -59,7 +59,6 @@ def read_zip(file: ListedFile) -> Contents:
 
 
 def _read_npz(file: ListedFile, source: ByteRange, members: dict[str, Record]) -> Contents:
-    """Return the arrays in a zip; a malformed one has a problem, and hides no other."""
     entries: list[WeightEntry] = []
     problems: list[str] = []
     archive = zipfile.ZipFile(source)

@@ -60,7 +60,6 @@ def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
 
 
 def _parametrizations(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names of parametrized weights with their parametrizations."""
     holder = next((child for name, _, child, _ in registered_names(module) if name == _LISTS), None)
     for name, _, child, _ in registered_names(holder) if is_module(holder) else ():
         if any(cls.__name__ == "ParametrizationList" for cls in type(child).__mro__):

@@ -63,7 +63,6 @@ def explorer_of(
 def _list_container(
     listing: Listing, tree: Any, code: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
 ) -> bool:
-    """List the values of a tree, and return whether modules are among them."""
     has_module = False
     for leaf in listing.leaves(tree, "", code):
         if is_module(leaf.what):

@@ -129,21 +129,18 @@ def code_of(step: Any) -> str:
 
 
 def _written(key: Any) -> str:
-    """Return a key as an expression, or its class without one."""
     if issubclass(type(key), str):
         return repr(str.__str__(key))
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)
 
 
 def _is_written(step: Any) -> bool:
-    """Return whether code can express a step: not one by an object."""
     return (
         type(step) is not tuple or issubclass(type(step[0]), str) or is_plain_value(step[0]) or is_plain_tuple(step[0])
     )
 
 
 def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
-    """Return the weight for an object in a container, if it is one."""
     if is_tensor_like(what):
         return weight_of(name, kind_of(what), what, code)
     if issubclass(type(what), np.ma.MaskedArray):

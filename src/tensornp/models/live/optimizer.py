@@ -82,7 +82,6 @@ def _list_tree(listing: Listing, tree: Any, name: str, code: str, saved: str, pl
 
 
 def _keeper_of(optimizer: Any, code: str) -> tuple[Any, str]:
-    """Return the optimizer inside a wrapper."""
     own = object.__getattribute__(optimizer, "__dict__")
     name = next((one for one in _WRAPPED if issubclass(type(own.get(one)), torch.optim.Optimizer)), "")
     return (own[name], code and f"{code}.{name}") if name and STATE not in own else (optimizer, code)

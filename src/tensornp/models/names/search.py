@@ -74,7 +74,6 @@ def none_fits(pattern: str, names: Sequence[str]) -> str:
 
 
 def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]:
-    """Return at which of these places a name has the word."""
     if _WILDCARDS.isdisjoint(word) and not _BRACES.search(word):
         found = [i for i in places if word in names[i] or _SAME.get(word, word) in names[i]]
         if not word[0].isdecimal() and not word[-1].isdecimal():

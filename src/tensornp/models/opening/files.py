@@ -148,7 +148,6 @@ def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str =
 
 
 def _missing(names: list[str]) -> list[str]:
-    """Return a problem if the whole has parts that are not among these names."""
     parts = [part for part in map(_PART.fullmatch, names) if part]
     stem, width, count, suffix = parts[0]["stem"], len(parts[0]["number"]), parts[0]["count"], parts[0]["suffix"]
     there = {int(part["number"]) for part in parts}

@@ -80,7 +80,6 @@ def open_folder(folder: Path) -> Contents:
 
 
 def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
-    """Return the files of a folder and its subfolders by path, and the problems."""
     found: dict[str, list[str]] = {}
     problems: list[str] = []
 
@@ -98,7 +97,6 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
 
 
 def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
-    """Return the model in the files of a folder and the files read, None without any."""
     if METADATA in names:
         from tensornp.models.formats.dcp import open_dcp
 
@@ -146,7 +144,6 @@ def _open_index(folder: Path, name: str) -> tuple[Contents, list[str]]:
 
 
 def _joined(found: dict[str, Contents]) -> Contents:
-    """Return the contents of a model and its components, by their folders, as one."""
     whole = found.get("", Contents([], {}, []))
     entries, metadata, problems = [*whole.entries], whole.metadata, [*whole.problems]
     for at, component in found.items():
@@ -165,6 +162,5 @@ def _may_have_weights(name: str) -> bool:
 
 
 def _checkpoint_of(path: str) -> str:
-    """Return the folder of a training checkpoint on a path, or ``""``."""
     found = _CHECKPOINT.fullmatch(path)
     return found[1] if found else ""

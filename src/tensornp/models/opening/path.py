@@ -55,7 +55,6 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
 
 
 def _like(typed: str) -> str:
-    """Return the end of a sentence with the most similar name in the same folder, or ``""``."""
     folder, name = os.path.split(typed)
     try:
         return closest(name, os.listdir(folder or "."))
@@ -64,7 +63,6 @@ def _like(typed: str) -> str:
 
 
 def _found(typed: str) -> str:
-    """Return the absolute path, as the current folder may change before a read."""
     try:
         os.lstat(typed)
     except (FileNotFoundError, NotADirectoryError):
@@ -77,7 +75,6 @@ def _found(typed: str) -> str:
 
 
 def _open_address(there: Address) -> Contents:
-    """Return the contents of an address, with the expression of each weight."""
     found = _open(there) if there.name else _open_folder_at(there)
     # Without its secrets, the address would not reach it.
     shown = "" if str(there) != there.url else f"tnp.weights({there.url!r})"
@@ -96,7 +93,6 @@ def _open_folder_at(there: Address) -> Contents:
 
 
 def _open(there: Place) -> Contents:
-    """Return the contents of a file, a folder or an address."""
     if isinstance(there, Path) and os.path.isdir(there):
         from tensornp.models.opening.folder import open_folder
 

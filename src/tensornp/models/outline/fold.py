@@ -130,7 +130,6 @@ def _kind(entry: WeightEntry) -> tuple[Any, ...]:
 
 
 def _of_children(children: list[Branch]) -> list[Branch]:
-    """Return the children in order, with equal numbered ones merged at the first."""
     alike: dict[Any, list[Branch]] = {}
     for child in children:
         # Modules without weights stay between their neighbours.
@@ -148,7 +147,6 @@ def _of_children(children: list[Branch]) -> list[Branch]:
 
 
 def _is_number(key: str) -> bool:
-    """Return whether a key is a number without leading zeros."""
     return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
 
 

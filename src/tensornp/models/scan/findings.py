@@ -87,7 +87,6 @@ def _largest(entry: WeightEntry, stats: TensorStats) -> _Told:
 
 
 def _is_zero_matrix(entry: WeightEntry, stats: TensorStats) -> bool:
-    """Return whether a weight is a matrix of zeros, and no untrained adapter."""
     is_matrix = entry.kind in ("parameter", "tensor") and len(entry.shape or ()) > 1 and min(entry.shape or (0,)) > 1
     is_zero = stats.count == stats.finite > 1 and stats.min == stats.max == 0
     return is_zero and is_matrix and entry._dtype_of_values.startswith(_FLOATS) and not _ADAPTER.search(entry.name)

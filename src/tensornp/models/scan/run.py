@@ -129,7 +129,6 @@ def _read(
 def _finished(
     entry: WeightEntry, futures: list[Future[Tally]], told: Callable[[float], None]
 ) -> tuple[WeightEntry, TensorStats | str]:
-    """Wait for the tasks of a weight, and merge their results."""
     source: Any = entry._source
     tallies: list[Tally] = []
     why = ""

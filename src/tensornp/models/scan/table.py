@@ -67,7 +67,6 @@ class ScanTable(Mapping[str, TensorStats]):
 
     @property
     def _ranks(self) -> dict[str, int]:
-        """Return the rank of the worst finding of each weight."""
         return {name: min(found, default=Finding(UNRANKED, "")).rank for name, found in self._every.items()}
 
     @property
@@ -160,7 +159,6 @@ _MIN_TIMES = 4
 
 
 def _odd_ones(entries: Iterable[WeightEntry], norms: Mapping[str, float]) -> dict[str, str]:
-    """Return a sentence on each weight with an outlying norm among the others of its fold."""
     found: dict[str, str] = {}
     for row in folded(entries):
         known = sorted((norms[one.name], one.name) for one in row.entries if one.name in norms)

@@ -94,7 +94,6 @@ class Distribution:
         return ", ".join(said) or "exact"
 
     def _ends(self) -> tuple[Array, Array]:
-        """Return the smallest and the largest number that each number stands for."""
         if self.is_exact:
             return self.numbers, self.numbers
         far = (self.numbers.astype(np.float32).view(np.uint32) | _LOW_BITS).view(np.float32).astype(np.float64)
