@@ -123,7 +123,7 @@ def _axis_table(stats: TensorStats, heading: str, origin: int = 0) -> Table:
 
 def _pictures(summary: StatsSummary) -> Iterator[str]:
     histogram = told_histogram(summary.stats, NUM_BINS)
-    if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
+    if summary.has_pictures and histogram is not None:
         png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
         of = "modulus: " if summary.stats.is_complex else ""
         legend = f"{of}{counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"

@@ -22,9 +22,9 @@ def live_part(summary: Any, names: Mapping[str, Any], opened: str, anchor: str, 
         opened = opened or name_of(summary, names)
         return CallsWidget(summary, opened=opened, anchor=anchor, **facts) if is_tree else None
     if kind == "WeightsComparison":
-        from tensornp.widget.comparison import live_comparison
+        from tensornp.widget.comparison import ComparisonTable
 
-        return live_comparison(summary, names, anchor)
+        return ComparisonTable(summary, names, anchor=anchor) if summary.changed() else None
     if kind not in ("ModuleView", "WeightsExplorer"):
         return None
     from tensornp.widget.weights import live_weights

@@ -47,8 +47,6 @@ _LEAST_PX = (
 """The widths of a page below which a column is left out, before a scan and beside its figures; 700 for others."""
 _RIGHT = ("elements", "bytes")
 _MAX_SHAPE = 20
-GoOn = Callable[[int, int], bool]
-"""Takes how much of how much was read, and returns whether to go on."""
 
 
 class Found(NamedTuple):
@@ -165,15 +163,11 @@ def note_html(text: str) -> str:
     return f'<span class="tensornp-finding tensornp-note">{escape(text)}</span>' if text else ""
 
 
-class ScanFound(NamedTuple):
-    """Scan results by name, and a sentence on all."""
+def found_in(rows: Sequence[WeightEntry], go_on: Callable[[int, int], bool]) -> tuple[dict[str, Found], str]:
+    """Scan weights; return the findings by name, and a sentence on all.
 
-    found: dict[str, Found]
-    said: str
-
-
-def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
-    """Scan weights; return the findings by name, and a sentence on all."""
+    `go_on` takes how much of how much was read, and returns whether to go on.
+    """
     there, gone = _reached(rows)
     table = scan_entries(there, progress=go_on)
     unguarded = Unguarded()
@@ -198,7 +192,7 @@ def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
         found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
     said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
     said += [NOT_LOOKED_AT] if unguarded.left_out else []
-    return ScanFound(found, " · ".join(said))
+    return found, " · ".join(said)
 
 
 def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:

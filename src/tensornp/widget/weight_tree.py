@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -86,9 +85,8 @@ class WeightTree(Tree):
     def _first_open(self) -> frozenset[int]:
         """Return the branches that are open at first, while their rows fit on a screen."""
         most = MAX_OPEN_MODULES if self._classes else MAX_OPEN
-        found, num_rows, waiting = set(), len(self._top), deque(self._top)
-        while waiting:
-            branch = waiting.popleft()
+        found, num_rows, waiting = set(), len(self._top), list(self._top)
+        for branch in waiting:
             are_states = all(one.entries and one.entries[0].kind == "state" for one in branch.below)
             if branch.below and not are_states and num_rows + len(branch.below) <= most:
                 found.add(branch.number)

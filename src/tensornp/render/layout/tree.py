@@ -22,7 +22,7 @@ class TreeColumn(NamedTuple):
 
 
 class TreeLink(NamedTuple):
-    """A button next to a name, which opens the item `number` at a goal; `kind` is a class.
+    """An alarm next to a name: a button that opens the item `number` at a goal.
 
     Narrow pages hide `place`, which stands behind the text.
     """
@@ -32,7 +32,6 @@ class TreeLink(NamedTuple):
     number: int
     goal: str = ""
     place: str = ""
-    kind: str = "alarm"
 
 
 class TreeRow(NamedTuple):
@@ -107,7 +106,7 @@ def _link_html(link: TreeLink | None) -> str:
         return ""
     place = f'<span class="tensornp-from-700">{escape(link.place)}</span>' if link.place else ""
     return (
-        f'<button type="button" tabindex="-1" class="tensornp-copy tensornp-link tensornp-{link.kind}" '
+        f'<button type="button" tabindex="-1" class="tensornp-copy tensornp-link tensornp-alarm" '
         f'data-target="{link.number}" data-goal="{link.goal}" title="{escape(link.title)}">{escape(link.text)}{place}'
         "</button>"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
@@ -230,7 +229,7 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     low, high = np.nanmin(logs, initial=math.inf), np.nanmax(logs, initial=-math.inf)
     shares = (logs - low) / (high - low) if high > low else np.full(len(logs), 0.5)
     shares = np.where(odd, 1, np.nan_to_num(shares))
-    bars = sparkline_text((shares + 0.05).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
+    bars = sparkline_text((shares + 0.05).tolist())
     tall = 1 + np.round(shares * (_HEIGHT_PX - 1))
     bars_in_rows = (np.arange(_HEIGHT_PX)[::-1, None] < tall) * np.where(odd, 2, 1)
     pixels = np.repeat(bars_in_rows, _WIDTH_PX // len(shares), axis=1).astype(np.uint8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -141,7 +140,7 @@ def sample_cell(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) 
     num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
     counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
     histogram = Histogram(counts, edges, f"sample of {len(values):,}")
-    text = sparkline_text(histogram.cells(_NUM_BARS).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
+    text = sparkline_text(histogram.cells(_NUM_BARS).tolist())
     png = histogram_png(histogram, _WIDTH, _HEIGHT)
     return Drawn(text, img_html(png, histogram_alt(histogram), _WIDTH, _HEIGHT))
 

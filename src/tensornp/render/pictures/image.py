@@ -25,7 +25,15 @@ from tensornp.core.values.pictures.picture import (
 from tensornp.errors import BadRequestError, TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
 from tensornp.render.pictures.palette import LABEL, NAN
-from tensornp.render.pictures.png import MAX_MAGNIFICATION, img_html, letters, magnification, picture_png, pil_image
+from tensornp.render.pictures.png import (
+    MAX_MAGNIFICATION,
+    Pixels,
+    img_html,
+    letters,
+    magnification,
+    picture_png,
+    pil_image,
+)
 
 _GAP = 4
 """Clear pixels of a page between two pictures."""
@@ -33,7 +41,6 @@ _GRID_SIDE = 512
 """Pixels of a page that a grid of small pictures is magnified to at most."""
 _MAX_PAGE = 2**24
 """Pixels of a page that all pictures together may take."""
-Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
