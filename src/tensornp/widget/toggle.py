@@ -235,7 +235,7 @@ class TensorWidget(LivePart):
                 "name": mode,
                 "chosen": mode == now.mode,
                 "enabled": not isinstance(plan, str),
-                "title": plan if isinstance(plan, str) else _title(mode, plan),
+                "title": _title(mode, plan),
             }
             for mode, plan in plans.items()
         ]
@@ -267,5 +267,7 @@ class TensorWidget(LivePart):
         return f"<TensorWidget in mode {self.mode}; .array is its array>"
 
 
-def _title(mode: str, plan: ConversionPlan) -> str:
+def _title(mode: str, plan: ConversionPlan | str) -> str:
+    if isinstance(plan, str):
+        return plan
     return _TITLES[mode] if plan.shares_memory or mode == "copy" else f"{_TITLES[mode]} Here: {plan.reason}."
