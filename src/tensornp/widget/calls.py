@@ -108,7 +108,6 @@ class LiveCalls(Tree):
         return self._tree.id_of(item)
 
     def path(self, number: int) -> frozenset[int]:
-        """Return the ids of the rows that lead to a call."""
         if not 0 < number < len(self._calls):
             raise BadRequestError(NONSENSE)
         return self._tree.around(number) | {number}
@@ -176,7 +175,6 @@ class CallsWidget(LivePart):
         return LiveCalls(self._run._record, alarms_of(self._run.findings))
 
     def close(self) -> None:
-        """Take it out of the page, and let go of the pass."""
         with self._lock:
             self._handlers = {}
             for name in ("_run", "_tree"):

@@ -196,7 +196,6 @@ def look_again() -> None:
 
 
 def close_all() -> None:
-    """Take every live part out of the page, with its comm."""
     for part in list(_living):
         part.close()
     while _layouts:

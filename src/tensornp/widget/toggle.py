@@ -149,7 +149,6 @@ class TensorWidget(LivePart):
             return f"{name} = %tonumpy --{self.mode} {tensor_name}"
 
     def close(self) -> None:
-        """Take the view out of the page and let go of the tensor."""
         with self._lock:
             self._held = lambda: None
         super().close()

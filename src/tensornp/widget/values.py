@@ -188,7 +188,6 @@ class Values:
         return moved(place), place, ""
 
     def _found(self, subject: Subject, window: Window, what: Any, after: Any) -> tuple[Window, Index | None, str]:
-        """Return the window at the next matching element."""
         from tensornp.core.values.locate import place_beside
 
         if what not in _SOUGHT:
@@ -248,7 +247,6 @@ def living(held: T | None) -> T:
 
 
 def _window_asked(shape: Index, request: Request) -> Window:
-    """Return the requested window, limited to an array of `shape`."""
     corner, axes, size = request.get("corner"), request.get("axes"), _integers(request.get("size") or _SIZE)
     # The page may have seen an array of fewer dimensions.
     chosen = None if axes in (None, [None, None], [None, 0]) else _integers(axes)

@@ -104,7 +104,6 @@ class WeightTree(Tree):
         return self.sums_of(self.weights)
 
     def learn(self, found: Mapping[str, Found]) -> None:
-        """Add the results of a scan to those of other weights."""
         self.found |= found
         self._last = (None, ())
 
@@ -122,7 +121,6 @@ class WeightTree(Tree):
         return item.number if isinstance(item, Branch) else self.num_branches + self._number_of[item.name]
 
     def path(self, number: int) -> frozenset[int]:
-        """Return the ids of the rows that lead to a weight, and of its own."""
         if not 0 <= number < len(self.weights):
             raise BadRequestError(NONSENSE)
         place = self._in_order.index(self.weights[number])
@@ -279,7 +277,6 @@ class WeightTree(Tree):
         return self._link(first, names[0], _NOT_FINITE.get(first.goal, first.alarm), place)
 
     def _link(self, own: Found, name: str, text: str = "", place: str = "") -> TreeLink | None:
-        """Return the alarm of a weight as a link to it."""
         text = text or own.alarm
         way = "show the values there" if own.goal else "show it"
         number = self._number_of[name]

@@ -20,8 +20,7 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.refind import reached, released_rows
+from tensornp.models.live.refind import reached
 from tensornp.models.module_view import ModuleView, preview_of
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, panel_html
@@ -111,8 +110,8 @@ class WeightsWidget(LivePart):
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         entry = self._weight(request)
-        found = self._tree.found.get(self._weights[request["row"]].name)
-        said = legible("; ".join(one.text for one in found.findings)) if found is not None else ""
+        found = self._tree.found.get(entry.name, Found(()))
+        said = legible("; ".join(one.text for one in found.findings))
         seen = preview_of(entry, self._options.printoptions) if entry._can_be_read else Preview("")
         has_values = entry._can_be_read and 0 not in (entry.shape or ())
         cost = cost_of_scan(entry.nbytes)
@@ -210,18 +209,6 @@ class WeightsWidget(LivePart):
             num = sum(bool(one.figures) for one in self._tree.found.values())
             calm = note_html(f"no NaN and no infinity in {counted(num, 'weight')}") if num else ""
             self.findings = findings_html(self._weights, self._tree.found) or calm
-
-
-def live_weights(
-    explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, view: ModuleView | None = None, **more: Any
-) -> WeightsWidget | None:
-    """Return a tree that finds each weight by its name in `names`, and holds none; None without weights."""
-    if not explorer:
-        return None
-    tree = WeightsWidget(released_rows(explorer, names, opened), opened=opened, classes=explorer.classes, **more)
-    if view is not None:
-        tree.tell(view)
-    return tree
 
 
 def _suggestion(name: str) -> str:

@@ -191,7 +191,6 @@ def _totals(record: PassRecord) -> Iterator[str]:
 
 
 def curves_part(record: PassRecord) -> Part:
-    """Return a curve for each norm of the module that the block calls in each step."""
     calls: dict[int, Call] = {}
     for call in record.children(record.calls[0]):
         step = record.step_of(call)

@@ -88,7 +88,6 @@ class Image:
         return self.png
 
     def _mime_(self) -> tuple[str, str]:
-        """Return MIME type and content for marimo."""
         return "text/html", self._repr_html_()
 
 
@@ -225,13 +224,11 @@ def _marked(picture: Picture) -> png.Pixels:
 
 
 def _resized(pixels: png.Pixels, size: tuple[int, int]) -> png.Pixels:
-    """Return the nearest pixels at another height and width."""
     rows, columns = (np.arange(new) * old // new for new, old in zip(size, pixels.shape[1:3], strict=True))
     return np.asarray(pixels[:, rows[:, None], columns])
 
 
 def _with_alpha(pixels: png.Pixels) -> png.Pixels:
-    """Return grey with alpha, or RGBA."""
     if pixels.shape[-1] == 4:
         return pixels
     return np.concatenate([pixels, np.full((*pixels.shape[:-1], 1), 255, np.uint8)], axis=-1)

@@ -87,7 +87,6 @@ def magnification(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def size_of(heatmap: Heatmap) -> tuple[int, int]:
-    """Return the width and the height of the picture of `heatmap`, in pixels of a page."""
     tall, wide = magnification(heatmap.flags.shape)
     height, width = heatmap.flags.shape
     return max(1, width * wide), max(1, height * tall)

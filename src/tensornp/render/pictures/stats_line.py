@@ -58,8 +58,8 @@ def stats_line_html(
     return f'<span{title} style="{FIGURES}">{image}{said}</span>'
 
 
-def histogram_img(histogram: Histogram) -> str:
-    return img_html(histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT)
+def histogram_img(histogram: Histogram, width: int = WIDTH, height: int = HEIGHT) -> str:
+    return img_html(histogram_png(histogram, width, height), histogram_alt(histogram), width, height)
 
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
@@ -141,7 +141,6 @@ def figures_sentence(stats: TensorStats) -> str:
 
 
 def histogram_alt(histogram: Histogram) -> str:
-    """Return the text that stands for the picture of a histogram."""
     low, high = (f"{histogram.edges[i]:.4g}" for i in (0, -1))
     at = int(histogram.counts.argmax())
     most = f"most, {int(histogram.counts[at]):,}, from {histogram.edges[at]:.4g} to {histogram.edges[at + 1]:.4g}"
