@@ -54,15 +54,14 @@ class TreeRow(NamedTuple):
 
 def head_html(columns: Sequence[TreeColumn]) -> str:
     """Return the headings, with a button in each that sorts."""
-    return "".join(map(_heading_html, columns))
-
-
-def _heading_html(column: TreeColumn) -> str:
-    inside = escape(column.heading)
-    if column.is_sortable:
-        large = ' data-large=""' if column.is_large_first else ""
-        inside = f'<button type="button" class="tensornp-sort" name="{escape(column.name)}"{large}>{inside}</button>'
-    return f'<th scope="col"{_class(column)} style="min-width:{column.width}ch">{inside}</th>'
+    html = []
+    for column in columns:
+        inside, name = escape(column.heading), escape(column.name)
+        if column.is_sortable:
+            large = ' data-large=""' if column.is_large_first else ""
+            inside = f'<button type="button" class="tensornp-sort" name="{name}"{large}>{inside}</button>'
+        html.append(f'<th scope="col"{_class(column)} style="min-width:{column.width}ch">{inside}</th>')
+    return "".join(html)
 
 
 def _class(column: TreeColumn, more: str = "") -> str:

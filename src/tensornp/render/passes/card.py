@@ -51,12 +51,10 @@ _MAX_STEPS, _WIDTH_PX, _HEIGHT_PX, _MAX_NAME = 24, 144, 16, 30
 
 
 def pass_document(run: FollowedPass) -> Document:
-    """Return the card of a pass; while the block runs, one line."""
-    return record_document(run._record, run.findings) if run.is_over else Document((small_print(repr(run)),))
-
-
-def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document:
-    """Return the card of a record: the first finding with its line, other findings, totals, and the tree."""
+    """Return the first finding with its line, other findings, totals, and the tree; one line while the block runs."""
+    if not run.is_over:
+        return Document((small_print(repr(run)),))
+    record, findings = run._record, run.findings
     notes = small_print(*(cut(note, _MAX_TEXT) for note in record.notes))
     if len(record.calls) < 2 and not findings:
         nothing = "no module was called here; %%follow --operators follows functions"

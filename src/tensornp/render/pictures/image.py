@@ -189,14 +189,18 @@ def size_of(picture: Picture, size: Any) -> tuple[tuple[int, int], list[str]]:
 def laid_out(picture: Picture, size: tuple[int, int]) -> tuple[png.Pixels, tuple[Place, ...]]:
     """Return all pictures in one, with their indices, and where each is."""
     height, width = size
-    shown = _resized(_marked(picture), size)
+    marked = _marked(picture)
+    # The nearest pixels.
+    ys, xs = (np.arange(new) * old // new for new, old in zip(size, marked.shape[1:3], strict=True))
+    shown = np.asarray(marked[:, ys[:, None], xs])
     if len(shown) == 1 and not picture.labels[0]:
         only = shown[0]
         return only[..., 0] if only.shape[-1] == 1 else only, (Place("", 0, 0, width, height),)
     labels, columns = [png.letters(label) for label in picture.labels], picture.grid[1]
     tops = _starts([height + max(label.shape[0] for label in labels)] * -(-len(labels) // columns))
     lefts = _starts([max(width, *(label.shape[1] for label in labels[i::columns])) for i in range(columns)])
-    shown = _with_alpha(shown)
+    if shown.shape[-1] != 4:
+        shown = np.concatenate([shown, np.full((*shown.shape[:-1], 1), 255, np.uint8)], axis=-1)
     whole = np.zeros((tops[-1] - _GAP, lefts[-1] - _GAP, shown.shape[-1]), np.uint8)
     places = []
     for i, (pixels, label) in enumerate(zip(shown, labels, strict=True)):
@@ -221,14 +225,3 @@ def _marked(picture: Picture) -> png.Pixels:
         pixels = np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels.copy()
         pixels[picture.is_marked] = (*NAN, 255)[: pixels.shape[-1]]
     return pixels
-
-
-def _resized(pixels: png.Pixels, size: tuple[int, int]) -> png.Pixels:
-    rows, columns = (np.arange(new) * old // new for new, old in zip(size, pixels.shape[1:3], strict=True))
-    return np.asarray(pixels[:, rows[:, None], columns])
-
-
-def _with_alpha(pixels: png.Pixels) -> png.Pixels:
-    if pixels.shape[-1] == 4:
-        return pixels
-    return np.concatenate([pixels, np.full((*pixels.shape[:-1], 1), 255, np.uint8)], axis=-1)
