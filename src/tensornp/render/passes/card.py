@@ -51,7 +51,7 @@ _MAX_STEPS, _WIDTH_PX, _HEIGHT_PX, _MAX_NAME = 24, 144, 16, 30
 
 
 def pass_document(run: FollowedPass) -> Document:
-    """Return the first finding with its line, other findings, totals, and the tree; one line while the block runs."""
+    """Return the first finding with its line, others, totals and the tree; one line while the block runs."""
     if not run.is_over:
         return Document((small_print(repr(run)),))
     record, findings = run._record, run.findings
