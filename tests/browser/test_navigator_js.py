@@ -32,12 +32,11 @@ class Navigator(ModulePage):
         )
         widget = TensorWidget(torch.zeros(2))
         values = widget._values
-        assert values is not None
         # The values of a toggle, of whatever the test wants to look at.
         widget._handlers["values"] = lambda request: values.show(looked_at, goal)
         # What takes long is answered at once.
         widget._slow.clear()
-        values.is_latest = lambda request: True
+        values._is_latest = lambda request: True
         super().__init__(page, widget, "toggle", css=css)
         page.get_by_role("button", name="Values").click()
         self.grid = page.get_by_role("grid")

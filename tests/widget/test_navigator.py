@@ -17,7 +17,7 @@ from tensornp.core.memory.identity import TensorReference
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.widget.part import LivePart, close_all, look_again
 from tensornp.widget.toggle import TensorWidget
-from tensornp.widget.values import LookedAt, Values
+from tensornp.widget.values import LookedAt
 
 
 class Page(PagePart):
@@ -25,12 +25,12 @@ class Page(PagePart):
 
     def __init__(self, tensor: torch.Tensor | None = None, **options: Any) -> None:
         options = {"name": "t", "array_name": "a"} | options
-        self.values = Values()
+        super().__init__(LivePart({}))
+        self.values = self.widget._values
         self.values.show(LookedAt(lambda: tensor, **options))
-        super().__init__(LivePart({}, values=self.values))
         # What takes long is answered at once.
         self.widget._slow.clear()
-        self.values.is_latest = lambda request: True
+        self.values._is_latest = lambda request: True
 
     def look_at(self, held: Any) -> None:
         self.values.show(LookedAt(held))

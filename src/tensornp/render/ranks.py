@@ -38,7 +38,6 @@ def rank_weights_document(weights: RankWeights) -> Document:
 
 
 def _entry(one: OnRanks) -> WeightEntry:
-    """Return a weight as the table of weights shows it."""
     facts = one.facts
     return WeightEntry(
         one.name, facts.kind, facts.shape, facts.dtype, facts.nbytes, NoSource(facts.device), "",

@@ -194,6 +194,5 @@ def card(obj: Any, **options: Any) -> Card:
 
 
 def _shows_itself(cls: type) -> bool:
-    """Return whether a class of tensornp has its own text and HTML."""
     ours = (one for one in cls.__mro__ if one.__module__.partition(".")[0] == "tensornp")
     return any("_static_bundle" in vars(one) for one in ours)

@@ -20,7 +20,7 @@ from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.palette import heatmap_alt, legend_text
 from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
-from tensornp.render.pictures.stats_line import histogram_alt, number_text, sparkline_of, told_histogram
+from tensornp.render.pictures.stats_line import histogram_alt, histogram_img, number_text, sparkline_of, told_histogram
 from tensornp.render.tensor.badges import badge_html, badges_of
 
 SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
@@ -123,11 +123,10 @@ def _axis_table(stats: TensorStats, heading: str, origin: int = 0) -> Table:
 
 def _pictures(summary: StatsSummary) -> Iterator[str]:
     histogram = told_histogram(summary.stats, NUM_BINS)
-    if summary.has_pictures and histogram is not None and len(histogram.counts) > 1:
-        png, alt = histogram_png(histogram, _WIDTH, _HEIGHT), histogram_alt(histogram)
+    if summary.has_pictures and histogram is not None:
         of = "modulus: " if summary.stats.is_complex else ""
         legend = f"{of}{counted(len(histogram.counts), 'bin')} · {summary.stats.scope_of_histogram}"
-        yield figure_html(img_html(png, alt, _WIDTH, _HEIGHT) + _axis_html(histogram), legend)
+        yield figure_html(histogram_img(histogram, _WIDTH, _HEIGHT) + _axis_html(histogram), legend)
     if summary.picture is not None:
         yield picture_html(summary.picture)
 
@@ -142,7 +141,6 @@ def _axis_html(histogram: Histogram) -> str:
 
 
 def picture_html(picture: PlaneMap) -> str:
-    """Return a heat map with its legend, as static HTML."""
     said = heatmap_alt(picture.heatmap)
     image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
     legend = legend_text(picture.heatmap, picture.limits)
@@ -150,7 +148,6 @@ def picture_html(picture: PlaneMap) -> str:
 
 
 def figure_html(image: str, legend: str) -> str:
-    """Return a picture over its legend."""
     return f'<div style="{PICTURE}">{image}<div style="{SMALL_TEXT}">{escape(legend)}</div></div>'
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -25,7 +26,7 @@ from tensornp.render.passes.card import alarms_of, title_of
 from tensornp.widget.page import NONSENSE, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.tree import Tree
-from tensornp.widget.values import Binder, LookedAt, Values
+from tensornp.widget.values import Binder, LookedAt
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
@@ -107,7 +108,6 @@ class LiveCalls(Tree):
         return self._tree.id_of(item)
 
     def path(self, number: int) -> frozenset[int]:
-        """Return the ids of the rows that lead to a call."""
         if not 0 < number < len(self._calls):
             raise BadRequestError(NONSENSE)
         return self._tree.around(number) | {number}
@@ -167,21 +167,18 @@ class CallsWidget(LivePart):
     ) -> None:
         self._run, self._opened, self._binder = run, opened, binder
         self._options = options or DisplayOptions()
-        self._made_tree: LiveCalls | None = None
         handlers = {"rows": self._rows, "open": self._open, "values": self._open_values}
-        super().__init__(handlers, values=Values(), anchor=anchor, label=title_of(run._record)[:_MAX_LABEL])
+        super().__init__(handlers, anchor=anchor, label=title_of(run._record)[:_MAX_LABEL])
 
-    @property
+    @cached_property
     def _tree(self) -> LiveCalls:
-        if self._made_tree is None:
-            self._made_tree = LiveCalls(self._run._record, alarms_of(self._run.findings))
-        return self._made_tree
+        return LiveCalls(self._run._record, alarms_of(self._run.findings))
 
     def close(self) -> None:
-        """Take it out of the page, and let go of the pass."""
         with self._lock:
-            self._handlers, self._made_tree = {}, None
-            self.__dict__.pop("_run", None)
+            self._handlers = {}
+            for name in ("_run", "_tree"):
+                self.__dict__.pop(name, None)
         super().close()
 
     def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,5 +216,4 @@ class CallsWidget(LivePart):
             suggestion="kept_np",
             options=self._options,
         )
-        assert self._values is not None
         return self._values.show(looked_at)

@@ -20,19 +20,12 @@ from tensornp.render.models.comparison import live_rows
 from tensornp.widget.page import NONSENSE, Answer, Request, integer_of
 from tensornp.widget.part import module, stylesheet
 from tensornp.widget.table import LiveTable
-from tensornp.widget.values import LookedAt, Values
+from tensornp.widget.values import LookedAt
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
 _Pair = tuple[WeightEntry, WeightEntry]
 """A weight of both models without its tensors."""
-
-
-def live_comparison(
-    found: WeightsComparison, namespace: Mapping[str, Any], anchor: str, **traits: Any
-) -> ComparisonTable | None:
-    """Return the live part of the table of class `anchor`; None where nothing differs."""
-    return ComparisonTable(found, namespace, anchor=anchor, **traits) if found.changed() else None
 
 
 class ComparisonTable(LiveTable):
@@ -59,7 +52,6 @@ class ComparisonTable(LiveTable):
             live.html,
             [legible(name) for name in live.names],
             handlers={"values": self._open},
-            values=Values(),
             printed=live.printed,
             num_left_out=len(found) - len(live.names),
             **traits,
@@ -80,7 +72,6 @@ class ComparisonTable(LiveTable):
         pair, name = self._pairs[number], self._pairs[number][0].name
         # The shapes of both are compared before anything is shown.
         difference_of(*_subjects_of(pair))
-        assert self._values is not None
         return {
             **self._values.show(_faces_of(pair), self._goals[number]),
             "label": cut_inside(name, MAX_SHOWN),

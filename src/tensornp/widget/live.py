@@ -22,12 +22,20 @@ def live_part(summary: Any, names: Mapping[str, Any], opened: str, anchor: str, 
         opened = opened or name_of(summary, names)
         return CallsWidget(summary, opened=opened, anchor=anchor, **facts) if is_tree else None
     if kind == "WeightsComparison":
-        from tensornp.widget.comparison import live_comparison
+        from tensornp.widget.comparison import ComparisonTable
 
-        return live_comparison(summary, names, anchor)
+        return ComparisonTable(summary, names, anchor=anchor) if summary.changed() else None
     if kind not in ("ModuleView", "WeightsExplorer"):
         return None
-    from tensornp.widget.weights import live_weights
+    explorer = summary.explorer if kind == "ModuleView" else summary
+    if not explorer:
+        return None
+    from tensornp.models.live.refind import released_rows
+    from tensornp.widget.weights import WeightsWidget
 
-    explorer, view = (summary.explorer, summary) if kind == "ModuleView" else (summary, None)
-    return live_weights(explorer, names, opened, view, anchor=anchor, **facts)
+    # The tree finds each weight by its name, and holds none.
+    weights, classes = released_rows(explorer, names, opened), explorer.classes
+    tree = WeightsWidget(weights, opened=opened, classes=classes, anchor=anchor, **facts)
+    if kind == "ModuleView":
+        tree.tell(summary)
+    return tree

@@ -60,20 +60,16 @@ class LivePart(anywidget.AnyWidget):
     """A widget that docks into the static output of class `anchor`; without one it stands alone.
 
     `handlers` answer requests by type, one at a time. A thread answers those of the types `slow`, and only the latest
-    of a page. `values` is the window on values that the part offers.
+    of a page.
     """
 
     anchor = traitlets.Unicode().tag(sync=True)
 
-    def __init__(
-        self, handlers: Mapping[str, Handler], slow: tuple[str, ...] = (), values: Values | None = None, **traits: Any
-    ) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], slow: tuple[str, ...] = (), **traits: Any) -> None:
         self.on_docked: Callable[[], None] = lambda: None
-        self._values = values
-        self._handlers: dict[str, Handler] = {"docks": self._docks, **handlers, **(values.handlers if values else {})}
+        self._values = Values(self.is_latest)
+        self._handlers: dict[str, Handler] = {"docks": self._docks, **handlers, **self._values.handlers}
         self._slow = {*slow, "overview"}
-        if values is not None:
-            values.is_latest = self.is_latest
         self._latest: dict[Hashable, Request] = {}
         # A request may come in a subshell of the kernel while a cell runs.
         self._lock, self._slow_lock = threading.RLock(), threading.Lock()
@@ -195,12 +191,11 @@ def _shared_layout() -> _Layout:
 def look_again() -> None:
     """Make pages request their values again, as a cell may have changed them."""
     for part in list(_living):
-        if part._values is not None and part._values.is_shown and part.comm is not None:
+        if part._values.is_shown and part.comm is not None:
             part.send({"type": "again"})
 
 
 def close_all() -> None:
-    """Take every live part out of the page, with its comm."""
     for part in list(_living):
         part.close()
     while _layouts:

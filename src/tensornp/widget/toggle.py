@@ -18,13 +18,13 @@ from tensornp.core.summary.card import Look, TensorSummary, plan_modes, summariz
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.stats.compute import scan
-from tensornp.errors import BadRequestError, NoDataError, TensornpError
+from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.layout.document import bundle
 from tensornp.render.show import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.page import Answer, Request
 from tensornp.widget.part import LivePart, module, stylesheet
-from tensornp.widget.values import Binder, LookedAt, Reaches, Values
+from tensornp.widget.values import Binder, LookedAt, Reaches, living
 
 _TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
@@ -85,9 +85,9 @@ class TensorWidget(LivePart):
         handlers = {
             "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan
         }  # fmt: skip
-        super().__init__(handlers, slow=("stats",), values=Values(), can_bind=binder is not None)
+        super().__init__(handlers, slow=("stats",), can_bind=binder is not None)
         held, options = held or (lambda: tensor), options or DisplayOptions()
-        summary = summary or summarize(_living(tensor), options, look)
+        summary = summary or summarize(living(tensor), options, look)
         self.show(held, summary, options=options, look=look, anchor=anchor, suggestion=suggestion)
 
     def show(
@@ -138,7 +138,7 @@ class TensorWidget(LivePart):
             tensor = self._held()
             self._binder(name, lambda: self._array_of(tensor), overwrite)
             # The card shows the bound array, also after a write to the tensor.
-            self._paint(self._seen_in(self.mode, _living(tensor)))
+            self._paint(self._seen_in(self.mode, living(tensor)))
             # The tensor's own name is now that of the array.
             tensor_name = self._now.surroundings.name
             if not re.match(r"\w+", tensor_name) or re.match(rf"{name}\b", tensor_name):
@@ -148,7 +148,6 @@ class TensorWidget(LivePart):
             return f"{name} = %tonumpy --{self.mode} {tensor_name}"
 
     def close(self) -> None:
-        """Take the view out of the page and let go of the tensor."""
         with self._lock:
             self._held = lambda: None
         super().close()
@@ -180,13 +179,12 @@ class TensorWidget(LivePart):
             suggestion=self.suggestion,
             options=self._options,
         )
-        assert self._values is not None
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _scan(self, _: Request) -> Answer:
         card = self._static
         # Other threads are left to the kernel.
-        stats = scan(_living(self._held()), num_threads=1)
+        stats = scan(living(self._held()), num_threads=1)
         with self._lock, self.hold_sync():
             # Another card may have taken its place meanwhile.
             if self._static is card:
@@ -202,7 +200,7 @@ class TensorWidget(LivePart):
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None
-        return to_numpy(_living(tensor), max_nbytes=limit, shard=self._shard, **mode_arguments(self.mode))
+        return to_numpy(living(tensor), max_nbytes=limit, shard=self._shard, **mode_arguments(self.mode))
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:
@@ -211,7 +209,7 @@ class TensorWidget(LivePart):
             raise traitlets.TraitError(f"{quoted(mode)} is not a mode; choose view, share or copy")
         if mode != self._now.mode:
             try:
-                self._paint(self._seen_in(mode, _living(self._held())))
+                self._paint(self._seen_in(mode, living(self._held())))
             except TensornpError as error:
                 raise traitlets.TraitError(str(error)) from None
         return mode
@@ -235,7 +233,7 @@ class TensorWidget(LivePart):
                 "name": mode,
                 "chosen": mode == now.mode,
                 "enabled": not isinstance(plan, str),
-                "title": plan if isinstance(plan, str) else _title(mode, plan),
+                "title": _title(mode, plan),
             }
             for mode, plan in plans.items()
         ]
@@ -267,11 +265,7 @@ class TensorWidget(LivePart):
         return f"<TensorWidget in mode {self.mode}; .array is its array>"
 
 
-def _title(mode: str, plan: ConversionPlan) -> str:
+def _title(mode: str, plan: ConversionPlan | str) -> str:
+    if isinstance(plan, str):
+        return plan
     return _TITLES[mode] if plan.shares_memory or mode == "copy" else f"{_TITLES[mode]} Here: {plan.reason}."
-
-
-def _living(tensor: torch.Tensor | None) -> torch.Tensor:
-    if tensor is None:
-        raise NoDataError("the tensor of this card is gone; show it again")
-    return tensor

@@ -89,7 +89,6 @@ class Tree(Protocol):
         return frozenset(map(integer_of, opened))
 
     def asked(self, request: Mapping[str, Any]) -> Asked:
-        """Return the requested view from a message that may be anything."""
         search, sort = request.get("search", ""), request.get("sort", "")
         if not isinstance(search, str) or sort not in ("", *self.sortable):
             raise BadRequestError(NONSENSE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -46,6 +46,7 @@ _SIZE = 16, 12
 _NOT_FOUND = {"nan": "there is no NaN", "inf": "there is no infinity"}
 _SOUGHT = ("absmax", "min", "max", "nan", "inf")
 _DEFAULTS = DisplayOptions()
+T = TypeVar("T", bound=torch.Tensor | StoredValues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +107,8 @@ def _integers(value: Any) -> Index:
 class Values:
     """Serves windows on the values of one live part, and keeps no tensor alive."""
 
-    def __init__(self) -> None:
-        self.looked_at = LookedAt()
-        self.is_shown = False
-        self.is_latest: Callable[[Request], bool] = lambda request: True
-
+    def __init__(self, is_latest: Callable[[Request], bool]) -> None:
+        self.looked_at, self.is_shown, self._is_latest = LookedAt(), False, is_latest
         self.handlers: dict[str, Handler] = {
             "move": self._moved, "overview": self._draw, "bind window": self._bound
         }  # fmt: skip
@@ -135,18 +133,17 @@ class Values:
         last = len(self.looked_at.faces) - 1
         return min(max(integer_of(request.get("face", last)), 0), last)
 
-    def _face_of(self, request: Request) -> LookedAt:
+    def _asked(self, request: Request) -> tuple[LookedAt, Subject, Window]:
         faces = self.looked_at.faces
-        return faces[self._face(request)][1] if faces else self.looked_at
-
-    def _subject(self, request: Request) -> Subject:
-        return _subject_of(self._face_of(request))
+        looked_at = faces[self._face(request)][1] if faces else self.looked_at
+        subject = _subject_of(looked_at)
+        return looked_at, subject, _window_asked(subject.shape, request)
 
     # --- a window
 
     def _moved(self, request: Request) -> tuple[Answer, list[bytes]]:
-        looked_at, subject = self._face_of(request), self._subject(request)
-        window, shown, text = self._aimed(subject, _window_asked(subject.shape, request), request)
+        looked_at, subject, window = self._asked(request)
+        window, shown, text = self._aimed(subject, window, request)
         seen = read_window(subject, window)
         answer = {
             **_window_data(subject, window),
@@ -191,7 +188,6 @@ class Values:
         return moved(place), place, ""
 
     def _found(self, subject: Subject, window: Window, what: Any, after: Any) -> tuple[Window, Index | None, str]:
-        """Return the window at the next matching element."""
         from tensornp.core.values.locate import place_beside
 
         if what not in _SOUGHT:
@@ -210,9 +206,8 @@ class Values:
 
     def _draw(self, request: Request) -> tuple[Answer, list[bytes]]:
         """Return the picture of a plane with its legend, unless there is a later request for one."""
-        subject = self._subject(request)
-        window = _window_asked(subject.shape, request)
-        overview = overview_of(subject, window, lambda: self.is_latest(request)) if window.numel else None
+        _, subject, window = self._asked(request)
+        overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
         if overview is None:
             return {"type": "overview"}, []
         heatmap, limits = overview.heatmap, overview.limits
@@ -224,8 +219,7 @@ class Values:
     # --- a name
 
     def _bound(self, request: Request) -> Answer:
-        looked_at, subject = self._face_of(request), self._subject(request)
-        window = _window_asked(subject.shape, request)
+        looked_at, subject, window = self._asked(request)
         name = bound(self.looked_at.binder, request, lambda: looked_at.array_of(subject, window))
         return {"type": "bound", "text": f"assigned to {name}"}
 
@@ -243,14 +237,16 @@ def bound(binder: Binder | None, request: Request, make: Callable[[], Any]) -> s
 
 
 def _subject_of(looked_at: LookedAt) -> Subject:
-    tensor = looked_at.held()
-    if tensor is None:
+    return subject_of(living(looked_at.held()))
+
+
+def living(held: T | None) -> T:
+    if held is None:
         raise NoDataError("the tensor of this card is gone; show it again")
-    return subject_of(tensor)
+    return held
 
 
 def _window_asked(shape: Index, request: Request) -> Window:
-    """Return the requested window, limited to an array of `shape`."""
     corner, axes, size = request.get("corner"), request.get("axes"), _integers(request.get("size") or _SIZE)
     # The page may have seen an array of fewer dimensions.
     chosen = None if axes in (None, [None, None], [None, 0]) else _integers(axes)

@@ -15,18 +15,7 @@ from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry, is_counter
 from tensornp.models.live.refind import reached
 from tensornp.models.names.quoted import MAX_SHOWN, cut
-from tensornp.models.outline.columns import (
-    COLUMNS,
-    FINDINGS,
-    GRAD,
-    GRADIENT,
-    GRADIENT_RATIO,
-    Column,
-    cells_of,
-    column_called,
-    figures_of,
-    figures_of_gradient,
-)
+from tensornp.models.outline import columns
 from tensornp.models.outline.fold import Branch, Row
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
 from tensornp.models.scan.run import gradients_of, scan_entries
@@ -35,20 +24,19 @@ from tensornp.render.layout.tree import TreeColumn
 from tensornp.render.pictures.stats_line import histogram_img, line_of
 
 _WIDTHS = {
-    "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, GRADIENT: 10, GRADIENT_RATIO: 14,
-    FINDINGS: 20, "notes": 20,
+    "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, columns.GRADIENT: 10, columns.GRADIENT_RATIO: 14,
+    columns.FINDINGS: 20, "notes": 20,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _LEAST_PX = (
     dict.fromkeys(("name", "shape", "dtype", "norm"), (0, 0))
-    | {"bytes": (450, 450), "notes": (450, 700), "elements": (700, 1200), GRAD: (700, 900), "max |x|": (900, 900)}
-    | dict.fromkeys(("where", "mean", "std", "zeros", GRADIENT, GRADIENT_RATIO), (700, 1200))
+    | {"bytes": (450, 450), "notes": (450, 700), columns.GRAD: (700, 900)}
+    | {"elements": (700, 1200), "max |x|": (900, 900)}
+    | dict.fromkeys(("where", "mean", "std", "zeros", columns.GRADIENT, columns.GRADIENT_RATIO), (700, 1200))
 )
 """The widths of a page below which a column is left out, before a scan and beside its figures; 700 for others."""
 _RIGHT = ("elements", "bytes")
 _MAX_SHAPE = 20
-GoOn = Callable[[int, int], bool]
-"""Takes how much of how much was read, and returns whether to go on."""
 
 
 class Found(NamedTuple):
@@ -76,7 +64,7 @@ class Found(NamedTuple):
         return ", ".join(one.text for one in self.alarms) or worst
 
 
-def tree_column(column: Column, sort: str, max_shape: int, *, is_scanned: bool) -> TreeColumn:
+def tree_column(column: columns.Column, sort: str, max_shape: int, *, is_scanned: bool) -> TreeColumn:
     """Return a column of the tree; the shapes have at most `max_shape` characters."""
     name = column.name
     return TreeColumn(
@@ -103,7 +91,7 @@ def stored_cells(branch: Branch, sums: Sums, inside: Sequence[WeightEntry]) -> d
     # A tied weight has its elements.
     elements = format_count(branch.entries[0].numel if len(branch.entries) == 1 else sums.numel)
     if branch.entries:
-        return cells_of(Row(branch.label, branch.entries, branch.unlike)) | {"elements": elements}
+        return columns.cells_of(Row(branch.label, branch.entries, branch.unlike)) | {"elements": elements}
     cells = {"name": legible(branch.label), "notes": legible(branch.unlike)}
     if branch.below:
         cells["elements"] = elements
@@ -116,8 +104,8 @@ def stored_cells(branch: Branch, sums: Sums, inside: Sequence[WeightEntry]) -> d
 def cells_of_scan(own: Found) -> dict[str, str]:
     words = " · ".join(own.words)
     return {
-        **{name: column_called(name).figure_text(value) for name, value in own.figures.items()},
-        FINDINGS: "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK),
+        **{name: columns.column_called(name).figure_text(value) for name, value in own.figures.items()},
+        columns.FINDINGS: "; ".join(one.text for one in own.findings if one.rank >= ALARM_RANK),
         "figures": words if own.histogram is None else Drawn(words, histogram_img(own.histogram)),
     }
 
@@ -129,7 +117,7 @@ def cells_of_largest(inside: Sequence[WeightEntry], found: Mapping[str, Found]) 
     if not all(one.name in found for one in every):
         return {}
     cells: dict[str, str] = {}
-    for column in COLUMNS:
+    for column in columns.COLUMNS:
         figures = [found[one.name].figures for one in every if column.figure is not None]
         values = [one[column.name] for one in figures if column.name in one]
         if values:
@@ -165,43 +153,11 @@ def note_html(text: str) -> str:
     return f'<span class="tensornp-finding tensornp-note">{escape(text)}</span>' if text else ""
 
 
-class ScanFound(NamedTuple):
-    """Scan results by name, and a sentence on all."""
+def found_in(rows: Sequence[WeightEntry], go_on: Callable[[int, int], bool]) -> tuple[dict[str, Found], str]:
+    """Scan weights; return the findings by name, and a sentence on all.
 
-    found: dict[str, Found]
-    said: str
-
-
-def found_in(rows: Sequence[WeightEntry], go_on: GoOn) -> ScanFound:
-    """Scan weights; return the findings by name, and a sentence on all."""
-    there, gone = _reached(rows)
-    table = scan_entries(there, progress=go_on)
-    unguarded = Unguarded()
-    found: dict[str, Found] = {}
-    num_odd = 0
-    gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
-    for name, stats in table.items():
-        alarms = tuple(alarms_of(stats))
-        figures = figures_of(stats)
-        findings = list(table.findings(name))
-        if (gradient := gradients.get(name)) is not None:
-            alarm = alarm_text(gradient)
-            if not alarm and gradient.norm is not None:
-                figures |= figures_of_gradient(gradient.norm, stats.norm)
-            if alarm:
-                num_odd += 1
-                findings.append(Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient"))
-        line = line_of(stats)
-        found[name] = Found(tuple(findings), *line, figures, alarms)
-    table.failed |= gone
-    for name, why in table.failed.items():
-        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
-    said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
-    said += [NOT_LOOKED_AT] if unguarded.left_out else []
-    return ScanFound(found, " · ".join(said))
-
-
-def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, str]]:
+    `go_on` takes how much of how much was read, and returns whether to go on.
+    """
     there: list[WeightEntry] = []
     gone: dict[str, str] = {}
     # The row says that a weight has no values.
@@ -210,4 +166,26 @@ def _reached(rows: Sequence[WeightEntry]) -> tuple[list[WeightEntry], dict[str, 
             there.append(reached(one))
         except TensornpError as error:
             gone[one.name] = str(error)
-    return there, gone
+    table = scan_entries(there, progress=go_on)
+    unguarded = Unguarded()
+    found: dict[str, Found] = {}
+    num_odd = 0
+    gradients = gradients_of(there, unguarded, lambda: go_on(1, 1)) if table.complete else {}
+    for name, stats in table.items():
+        alarms = tuple(alarms_of(stats))
+        figures = columns.figures_of(stats)
+        findings = list(table.findings(name))
+        if (gradient := gradients.get(name)) is not None:
+            alarm = alarm_text(gradient)
+            if not alarm and gradient.norm is not None:
+                figures |= columns.figures_of_gradient(gradient.norm, stats.norm)
+            if alarm:
+                num_odd += 1
+                findings.append(Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient"))
+        found[name] = Found(tuple(findings), *line_of(stats), figures, alarms)
+    table.failed |= gone
+    for name, why in table.failed.items():
+        found[name] = Found((Finding(QUIET_RANK, f"not read: {why}", "not read"),))
+    said = [*table.told(), *([f"{num_odd:,} with NaN or infinities in the gradient"] if num_odd else [])]
+    said += [NOT_LOOKED_AT] if unguarded.left_out else []
+    return found, " · ".join(said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -86,9 +85,8 @@ class WeightTree(Tree):
     def _first_open(self) -> frozenset[int]:
         """Return the branches that are open at first, while their rows fit on a screen."""
         most = MAX_OPEN_MODULES if self._classes else MAX_OPEN
-        found, num_rows, waiting = set(), len(self._top), deque(self._top)
-        while waiting:
-            branch = waiting.popleft()
+        found, num_rows, waiting = set(), len(self._top), list(self._top)
+        for branch in waiting:
             are_states = all(one.entries and one.entries[0].kind == "state" for one in branch.below)
             if branch.below and not are_states and num_rows + len(branch.below) <= most:
                 found.add(branch.number)
@@ -106,7 +104,6 @@ class WeightTree(Tree):
         return self.sums_of(self.weights)
 
     def learn(self, found: Mapping[str, Found]) -> None:
-        """Add the results of a scan to those of other weights."""
         self.found |= found
         self._last = (None, ())
 
@@ -124,7 +121,6 @@ class WeightTree(Tree):
         return item.number if isinstance(item, Branch) else self.num_branches + self._number_of[item.name]
 
     def path(self, number: int) -> frozenset[int]:
-        """Return the ids of the rows that lead to a weight, and of its own."""
         if not 0 <= number < len(self.weights):
             raise BadRequestError(NONSENSE)
         place = self._in_order.index(self.weights[number])
@@ -281,7 +277,6 @@ class WeightTree(Tree):
         return self._link(first, names[0], _NOT_FINITE.get(first.goal, first.alarm), place)
 
     def _link(self, own: Found, name: str, text: str = "", place: str = "") -> TreeLink | None:
-        """Return the alarm of a weight as a link to it."""
         text = text or own.alarm
         way = "show the values there" if own.goal else "show it"
         number = self._number_of[name]

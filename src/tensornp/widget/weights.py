@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,8 +20,7 @@ from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.live.refind import reached, released_rows
+from tensornp.models.live.refind import reached
 from tensornp.models.module_view import ModuleView, preview_of
 from tensornp.render.layout.words import cost_of_scan
 from tensornp.render.models.entry import array_code, panel_html
@@ -29,8 +28,8 @@ from tensornp.render.models.scan import partly_read
 from tensornp.render.values import panel_stats_html
 from tensornp.widget.page import NONSENSE, Handler, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
-from tensornp.widget.values import Binder, LookedAt, Values, bound
-from tensornp.widget.weight_rows import Found, ScanFound, findings_html, found_in, note_html
+from tensornp.widget.values import Binder, LookedAt, bound
+from tensornp.widget.weight_rows import Found, findings_html, found_in, note_html
 from tensornp.widget.weight_tree import WeightTree
 
 TOLD_EVERY_S = 0.2
@@ -67,7 +66,6 @@ class WeightsWidget(LivePart):
         self._weights: Sequence[WeightEntry] = [one for one in weights if not one._is_nothing]
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
-        self._made_tree: WeightTree | None = None
         self._ended: threading.Event | None = None
         unread = any(one._can_be_read and one.numel for one in self._weights)
         handlers: dict[str, Handler] = {
@@ -77,27 +75,20 @@ class WeightsWidget(LivePart):
         super().__init__(
             handlers,
             slow=("stats", "bind"),
-            values=Values(),
             anchor=anchor,
             label=opened,
             findings=note_html(_UNREAD if unread else ""),
         )
 
-    @property
+    @cached_property
     def _tree(self) -> WeightTree:
-        if self._made_tree is None:
-            self._made_tree = WeightTree(self._weights, self._classes)
-        return self._made_tree
-
-    @property
-    def _found(self) -> Mapping[str, Found]:
-        return self._made_tree.found if self._made_tree is not None else {}
+        return WeightTree(self._weights, self._classes)
 
     def close(self) -> None:
         with self._lock:
             self._end({})
-            self._ended = None
-            self._weights, self._made_tree = (), None
+            self._ended, self._weights = None, ()
+            self.__dict__.pop("_tree", None)
         super().close()
 
     def tell(self, view: ModuleView) -> None:
@@ -119,8 +110,8 @@ class WeightsWidget(LivePart):
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         entry = self._weight(request)
-        found = self._found.get(self._weights[request["row"]].name)
-        said = legible("; ".join(one.text for one in found.findings)) if found is not None else ""
+        found = self._tree.found.get(entry.name, Found(()))
+        said = legible("; ".join(one.text for one in found.findings))
         seen = preview_of(entry, self._options.printoptions) if entry._can_be_read else Preview("")
         has_values = entry._can_be_read and 0 not in (entry.shape or ())
         cost = cost_of_scan(entry.nbytes)
@@ -152,7 +143,6 @@ class WeightsWidget(LivePart):
             suggestion=_suggestion(entry.name),
             options=self._options,
         )
-        assert self._values is not None
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,38 +188,27 @@ class WeightsWidget(LivePart):
             return not ended.is_set()
 
         try:
-            scanned = found_in(weights, go_on)
+            found, text = found_in(weights, go_on)
         except Exception as error:
-            reason = str(error) if isinstance(error, TensornpError) else f"it cannot be read: {error_text(error)}"
-            scanned = ScanFound({}, reason)
+            found, text = {}, str(error)
+            if not isinstance(error, TensornpError):
+                text = f"it cannot be read: {error_text(error)}"
         # The weights hold what they read.
         del weights
         with self._lock, self.hold_sync():
             if self._ended is ended:
                 self._ended = None
-                self._show(scanned)
+                self._show(found, text)
                 # Whoever sees that it has ended sees what it has found.
                 self.progress = -1.0
 
-    def _show(self, scanned: ScanFound) -> None:
-        found, self.scanned = scanned
+    def _show(self, found: Mapping[str, Found], text: str) -> None:
+        self.scanned = text
         if found:
             self._tree.learn(found)
-            num = sum(bool(one.figures) for one in self._found.values())
+            num = sum(bool(one.figures) for one in self._tree.found.values())
             calm = note_html(f"no NaN and no infinity in {counted(num, 'weight')}") if num else ""
-            self.findings = findings_html(self._weights, self._found) or calm
-
-
-def live_weights(
-    explorer: WeightsExplorer, names: Mapping[str, Any], opened: str, view: ModuleView | None = None, **more: Any
-) -> WeightsWidget | None:
-    """Return a tree that finds each weight by its name in `names`, and holds none; None without weights."""
-    if not explorer:
-        return None
-    tree = WeightsWidget(released_rows(explorer, names, opened), opened=opened, classes=explorer.classes, **more)
-    if view is not None:
-        tree.tell(view)
-    return tree
+            self.findings = findings_html(self._weights, self._tree.found) or calm
 
 
 def _suggestion(name: str) -> str:

@@ -110,7 +110,7 @@ def headed(names: Sequence[tuple[str, str]], verdict: str) -> Part:
 
 
 def printed(text: str) -> Document:
-    return Document((Part(text, f'<pre style="{css.array_style()}">{escape(text)}</pre>'),), css.CARD)
+    return Document((Part(text, f'<pre style="{css.ARRAY}">{escape(text)}</pre>'),), css.CARD)
 
 
 def unshown_document(record: Unshown) -> Document:
@@ -122,7 +122,6 @@ def lines_document(record: object) -> Document:
 
 
 def displayed(what: str, make: Callable[[], Document], anchor: str = "") -> dict[str, str]:
-    """Return a document by MIME type, as `bundle` does."""
     made = cache(make)
     return bundle(what, lambda: made().text(), lambda: made().html(anchor))
 

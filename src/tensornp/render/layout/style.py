@@ -26,11 +26,10 @@ HEADING = "line-height:1.5"
 HANGING = "padding-left:1em;text-indent:-1em"
 """Indent of the later lines of a text that a narrow page breaks."""
 SMALL = "flex-basis:100%;font-size:90%;line-height:1.5"
-_LINE_HEIGHT = 1.31
 _FONT = "font-family:Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:93%;line-height:1.31"
 """JupyterLab's own for text, of which no variable survives its sanitizer."""
 _ARRAY = f"padding:0;background-color:transparent;white-space:pre;overflow:auto;{_FONT}"
-ROW_ARRAY = f"margin:0;{_ARRAY}"
+ARRAY, ROW_ARRAY = f"margin:1px 0 0;{_ARRAY}", f"margin:0;{_ARRAY}"
 SOURCE = f"margin:2px 0 4px;padding:0 8px;border-left:2px solid rgba(217,119,6,.8);{_FONT}"
 REFUSAL = f"margin:4px 0;{_FONT}"
 FIGURES = "font-size:90%;line-height:1.5"
@@ -55,16 +54,10 @@ GROUP = "border-top:1px solid rgba(128,128,128,.25)"
 
 
 PRINTED = (
-    "<style>@media print{.tensornp,.tensornp pre{overflow:visible!important;max-height:none!important}"
+    "<style>@media print{.tensornp,.tensornp pre{overflow:visible!important}"
     ".tensornp tbody>tr>*{white-space:normal!important}.tensornp tr,.tensornp img{break-inside:avoid}"
     ".tensornp details:not([open],.tensornp-more)>summary::after{content:' (folded)'}"
     ".tensornp-more>summary{display:none}.tensornp pre>span{opacity:1!important}"
     ".tensornp-more::details-content{content-visibility:visible!important;block-size:auto!important}}</style>"
 )
 """Paper does not scroll or unfold: an array goes on. Where a sanitizer drops it, nothing else is lost."""
-
-
-def array_style(max_height: int = 0) -> str:
-    """Return the style of an array with that many visible lines; 0 shows all."""
-    bound = f";max-height:{(max_height + 0.5) * _LINE_HEIGHT:.1f}em" if max_height else ""
-    return f"margin:1px 0 0;{_ARRAY}{bound}"

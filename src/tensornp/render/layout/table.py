@@ -21,7 +21,6 @@ class Drawn(str):
     html: str
 
     def __new__(cls, text: str, html: str) -> Drawn:
-        """Return the text with its HTML."""
         drawn = super().__new__(cls, text)
         drawn.html = html
         return drawn

@@ -22,7 +22,7 @@ class TreeColumn(NamedTuple):
 
 
 class TreeLink(NamedTuple):
-    """A button next to a name, which opens the item `number` at a goal; `kind` is a class.
+    """An alarm next to a name: a button that opens the item `number` at a goal.
 
     Narrow pages hide `place`, which stands behind the text.
     """
@@ -32,7 +32,6 @@ class TreeLink(NamedTuple):
     number: int
     goal: str = ""
     place: str = ""
-    kind: str = "alarm"
 
 
 class TreeRow(NamedTuple):
@@ -55,15 +54,14 @@ class TreeRow(NamedTuple):
 
 def head_html(columns: Sequence[TreeColumn]) -> str:
     """Return the headings, with a button in each that sorts."""
-    return "".join(map(_heading_html, columns))
-
-
-def _heading_html(column: TreeColumn) -> str:
-    inside = escape(column.heading)
-    if column.is_sortable:
-        large = ' data-large=""' if column.is_large_first else ""
-        inside = f'<button type="button" class="tensornp-sort" name="{escape(column.name)}"{large}>{inside}</button>'
-    return f'<th scope="col"{_class(column)} style="min-width:{column.width}ch">{inside}</th>'
+    html = []
+    for column in columns:
+        inside, name = escape(column.heading), escape(column.name)
+        if column.is_sortable:
+            large = ' data-large=""' if column.is_large_first else ""
+            inside = f'<button type="button" class="tensornp-sort" name="{name}"{large}>{inside}</button>'
+        html.append(f'<th scope="col"{_class(column)} style="min-width:{column.width}ch">{inside}</th>')
+    return "".join(html)
 
 
 def _class(column: TreeColumn, more: str = "") -> str:
@@ -107,7 +105,7 @@ def _link_html(link: TreeLink | None) -> str:
         return ""
     place = f'<span class="tensornp-from-700">{escape(link.place)}</span>' if link.place else ""
     return (
-        f'<button type="button" tabindex="-1" class="tensornp-copy tensornp-link tensornp-{link.kind}" '
+        f'<button type="button" tabindex="-1" class="tensornp-copy tensornp-link tensornp-alarm" '
         f'data-target="{link.number}" data-goal="{link.goal}" title="{escape(link.title)}">{escape(link.text)}{place}'
         "</button>"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted, legible, percent
@@ -61,7 +61,8 @@ def live_rows(found: WeightsComparison, max_rows: int) -> LiveRows:
     place = {name: i for i, name in enumerate(names)}
     rows = printed_rows(found)
     printed, every = _tables(found, rows, [Row(name, (found._first[name],)) for name in names])
-    opened = [max((one.name for one in row.entries), key=lambda name: _rank(found, name)) for row in rows]
+    ranks = {name: (one._is_odd, found.moved.get(name, 0.0)) for name, one in found.items()}
+    opened = [max((one.name for one in row.entries), key=ranks.__getitem__) for row in rows]
     html = rows_html(every, printed, [_figures_of(found, (name,)) for name in names])
     return LiveRows(html, names, [place.get(name, 0) for name in opened])
 
@@ -73,10 +74,6 @@ def printed_rows(found: WeightsComparison) -> list[Row]:
     weights = [row for row in rows if not quantity_of(row.entries[0])]
     kept = {row.pattern for row in (*weights[:MAX_ROWS], *states)}
     return [row for row in rows if row.pattern in kept]
-
-
-def _rank(found: WeightsComparison, name: str) -> tuple[bool, float]:
-    return found[name]._is_odd, found.moved.get(name, 0.0)
 
 
 def _noun_of(found: WeightsComparison) -> str:
@@ -218,27 +215,20 @@ def _num_in(rows: Sequence[Row]) -> int:
 
 
 def _one_sided(found: WeightsComparison) -> Iterator[str]:
-    sides = (
-        (found.missing, f"only in {found._sides[0]}"),
-        (found.unexpected, f"only in {found._sides[1]}"),
-    )
-    for names, words in sides:
+    for names, side in zip((found.missing, found.unexpected), found._sides, strict=True):
         if names:
-            yield f"{len(names):,} {words}: {listed([legible(name) for name in names], MAX_NAMED)}"
+            yield f"{len(names):,} only in {side}: {listed([legible(name) for name in names], MAX_NAMED)}"
     what = "beside the weights, is another value:"
     values = [f"{legible(name)}, {what} {legible(text)}" for name, text in found._beside.items()]
     yield from first_lines(values, MAX_NAMED)
-    yield from first_lines(_by_reason(found._exempt), MAX_NAMED)
+    alike: dict[str, list[str]] = {}
+    for name, why in found._exempt.items():
+        alike.setdefault(why, []).append(legible(name))
+    exempt = [f"{len(names):,} on one side, {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]
+    yield from first_lines(exempt, MAX_NAMED)
     for prefix, side in zip(found._prefixes, found._sides, strict=True):
         if prefix:
             yield f"{side} has {prefix!r} before its names: a weight is found by either name"
     failed = [f"{legible(name)} was not compared: {why}" for name, why in found.failed.items()]
     yield from first_lines(failed, MAX_NAMED)
     yield from first_lines([f"not all is listed of {legible(why)}" for why in found._not_listed], MAX_NAMED)
-
-
-def _by_reason(whys: Mapping[str, str]) -> list[str]:
-    alike: dict[str, list[str]] = {}
-    for name, why in whys.items():
-        alike.setdefault(why, []).append(legible(name))
-    return [f"{len(names):,} on one side, {legible(why)}: {listed(names, MAX_NAMED)}" for why, names in alike.items()]

@@ -25,7 +25,7 @@ def entry_document(summary: EntrySummary, options: DisplayOptions) -> Document:
     entry, seen = summary.entry, summary.preview
     # An empty name could not be seen.
     name = cut(entry.name, MAX_TOLD) or "''"
-    facts = [(label, cut(said, MAX_TOLD)) for label, said in facts_of(entry) if label != "no values"]
+    facts = [(label, cut(said, MAX_TOLD)) for label, said in _facts(entry) if said and label != "no values"]
     facts += [("code", legible(entry.code))] if entry.code else []
     heading = Part(name, f'<div style="{HEADING}"><b>{name_html(name)}</b></div>')
     values = Part(seen.text or summary.refusal, values_html(seen.text, summary.refusal, options.max_height))
@@ -38,7 +38,8 @@ def panel_html(entry: WeightEntry, more: str, seen: Preview) -> str:
     facts = "".join(
         f'<span class="tensornp-fact"><span class="tensornp-label">{label} </span>'
         f"<bdi>{name_html(legible(said))}</bdi></span>"
-        for label, said in facts_of(entry)
+        for label, said in _facts(entry)
+        if said
     )
     # Keys scroll a wide array.
     scrolls = 'tabindex="0" role="region" aria-label="Array"'
@@ -54,11 +55,6 @@ def array_code(entry: WeightEntry, opened: str) -> str:
     if not entry.extents:
         return f'tnp.to_numpy({entry.code}, shard="local")' if entry._has_part else f"tnp.to_numpy({entry.code})"
     return f"{opened}[{entry.name!r}].to_numpy()"
-
-
-def facts_of(entry: WeightEntry) -> list[tuple[str, str]]:
-    """Return the known facts of a weight, each with its label."""
-    return [(label, said) for label, said in _facts(entry) if said]
 
 
 def _facts(entry: WeightEntry) -> Iterator[tuple[str, str]]:

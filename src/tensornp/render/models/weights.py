@@ -8,7 +8,7 @@ from heapq import nsmallest
 from html import escape
 from itertools import chain, groupby, islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeGuard
+from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.models.entries.relations import not_counted
@@ -21,9 +21,6 @@ from tensornp.render.layout.document import Document, Part, alarm_line, headline
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said_once, without_common, without_empty
 from tensornp.render.layout.words import first_lines, listed, on_this_rank
-
-if TYPE_CHECKING:
-    from tensornp.models.pickles.leaves import WantedImport
 
 MAX_ROWS = 100
 """Rows that a page prints."""
@@ -64,14 +61,15 @@ def weights_document(
         rows = order.sorted(rows, lambda row: row.entries[0])
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows, classes=explorer.classes)
     static = section("tensornp-static", (*said, table, small_print(rest)))
-    below = small_print(*_problems(explorer), *_metadata(explorer))
+    quiet = (cut(one, _MAX_PROBLEM) for one in explorer.problems if not _is_loud(one))
+    below = small_print(*first_lines(quiet, MAX_SAID, "more problems"), *_metadata(explorer))
     return Document((headline(_heading(explorer, common, class_name)), *_loud(explorer), static, below))
 
 
 def _loud(explorer: WeightsExplorer) -> list[Part]:
     """Return a warning about the imports of an untrusted pickle, if alarming."""
-    wanted = [one for one in explorer.problems if _is_loud(one)]
     acts: dict[str, list[str]] = {"call": [], "import": []}
+    wanted: list[Any] = [one for one in explorer.problems if _is_loud(one)]
     for one in wanted:
         acts["call" if one.is_called else "import"].append(cut(str(one.wanted), MAX_SHOWN))
     said = [f"{act} {listed(list(dict.fromkeys(names)), MAX_NAMED)}" for act, names in acts.items() if names]
@@ -80,11 +78,9 @@ def _loud(explorer: WeightsExplorer) -> list[Part]:
     return [alarm_line(f"Loading it would {' and '.join(said)}", rest)] if said else []
 
 
-def _is_loud(problem: str) -> TypeGuard[WantedImport]:
-    # Only a pickle imports or calls anything.
-    from tensornp.models.pickles.leaves import WantedImport
-
-    return isinstance(problem, WantedImport) and problem.is_alarm
+def _is_loud(problem: str) -> bool:
+    """Return whether a problem is a `WantedImport` that alarms: only a pickle imports or calls anything."""
+    return getattr(problem, "is_alarm", False)
 
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...], class_name: str) -> str:
@@ -171,11 +167,6 @@ def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
     if odd and len(row.entries) > 1:
         alarm += f" in {cut_inside(odd[0], MAX_INSIDE)}" + (f" and {len(odd) - 1:,} more" if len(odd) > 1 else "")
     return TableRow(cells, alarm=alarm)
-
-
-def _problems(explorer: WeightsExplorer) -> list[str]:
-    quiet = (cut(one, _MAX_PROBLEM) for one in explorer.problems if not _is_loud(one))
-    return first_lines(quiet, MAX_SAID, "more problems")
 
 
 def _metadata(explorer: WeightsExplorer) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
@@ -30,7 +29,7 @@ from tensornp.render.layout.table import (
 from tensornp.render.layout.words import listed
 from tensornp.render.passes import rows
 from tensornp.render.pictures.palette import sparkline_text
-from tensornp.render.pictures.png import img_html, palette_png
+from tensornp.render.pictures.png import bars_png, img_html
 
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
@@ -49,17 +48,13 @@ ALARMS = {
 """Words in the tree for findings that are alarms, by kind."""
 MIN_STEPS = 3
 _MAX_STEPS, _WIDTH_PX, _HEIGHT_PX, _MAX_NAME = 24, 144, 16, 30
-_COLOURS = [(0, 0, 0), (128, 128, 128), (217, 119, 6)]
-"""Transparent, a step, and a step that is not finite."""
 
 
 def pass_document(run: FollowedPass) -> Document:
-    """Return the card of a pass; while the block runs, one line."""
-    return record_document(run._record, run.findings) if run.is_over else Document((small_print(repr(run)),))
-
-
-def record_document(record: PassRecord, findings: Sequence[Finding]) -> Document:
-    """Return the card of a record: the first finding with its line, other findings, totals, and the tree."""
+    """Return the first finding with its line, others, totals and the tree; one line while the block runs."""
+    if not run.is_over:
+        return Document((small_print(repr(run)),))
+    record, findings = run._record, run.findings
     notes = small_print(*(cut(note, _MAX_TEXT) for note in record.notes))
     if len(record.calls) < 2 and not findings:
         nothing = "no module was called here; %%follow --operators follows functions"
@@ -194,7 +189,6 @@ def _totals(record: PassRecord) -> Iterator[str]:
 
 
 def curves_part(record: PassRecord) -> Part:
-    """Return a curve for each norm of the module that the block calls in each step."""
     calls: dict[int, Call] = {}
     for call in record.children(record.calls[0]):
         step = record.step_of(call)
@@ -224,15 +218,13 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     text += f", first NaN or Inf in step {steps[first_odd]:,}" if first_odd is not None else ""
     # More steps than columns: the largest of some.
     groups = np.array_split(norms, min(len(norms), _MAX_STEPS))
-    highest, odd = np.asarray([np.fmax.reduce(group) for group in groups]), np.zeros(len(groups), bool)
-    odd[-1] = first_odd is not None
+    highest = np.asarray([np.fmax.reduce(group) for group in groups])
     logs = np.log(np.where(highest > 0, highest, math.nan))
     low, high = np.nanmin(logs, initial=math.inf), np.nanmax(logs, initial=-math.inf)
     shares = (logs - low) / (high - low) if high > low else np.full(len(logs), 0.5)
-    shares = np.where(odd, 1, np.nan_to_num(shares))
-    bars = sparkline_text((shares + 0.05).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
-    tall = 1 + np.round(shares * (_HEIGHT_PX - 1))
-    bars_in_rows = (np.arange(_HEIGHT_PX)[::-1, None] < tall) * np.where(odd, 2, 1)
-    pixels = np.repeat(bars_in_rows, _WIDTH_PX // len(shares), axis=1).astype(np.uint8)
-    picture = img_html(palette_png(pixels, _COLOURS), f"{text}, log scale", pixels.shape[1], _HEIGHT_PX)
+    shares = np.nan_to_num(shares)
+    shares[-1] = shares[-1] if first_odd is None else 1
+    bars = sparkline_text((shares + 0.05).tolist())
+    columns = np.repeat(shares, _WIDTH_PX // len(shares))
+    picture = img_html(bars_png(columns, _HEIGHT_PX), f"{text}, log scale", len(columns), _HEIGHT_PX)
     return Drawn(f"{text}  {bars}", f"{picture}&ensp;{text}, log scale")

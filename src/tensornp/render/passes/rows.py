@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -20,8 +19,7 @@ from tensornp.passes.wording import sizes_text
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import MARKS, Drawn, TableRow
 from tensornp.render.pictures.palette import sparkline_text
-from tensornp.render.pictures.png import histogram_png, img_html
-from tensornp.render.pictures.stats_line import histogram_alt
+from tensornp.render.pictures.stats_line import histogram_img
 
 CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD = (
     "call", "in → out", "dtype", "sample", "min … max", "‖out‖", "‖grad‖",
@@ -141,9 +139,8 @@ def sample_cell(figures: Sequence[Figures], samples: Sequence[Sequence[float]]) 
     num_bins = min(_MAX_BINS, round(2 * math.sqrt(len(values))))
     counts, edges = np.histogram(np.clip(values, low, high), num_bins, (low, high))
     histogram = Histogram(counts, edges, f"sample of {len(values):,}")
-    text = sparkline_text(histogram.cells(_NUM_BARS).tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
-    png = histogram_png(histogram, _WIDTH, _HEIGHT)
-    return Drawn(text, img_html(png, histogram_alt(histogram), _WIDTH, _HEIGHT))
+    text = sparkline_text(histogram.cells(_NUM_BARS).tolist())
+    return Drawn(text, histogram_img(histogram, _WIDTH, _HEIGHT))
 
 
 def _marks(line: CallLine, record: PassRecord, alarm: str) -> Iterator[str]:

@@ -24,8 +24,8 @@ from tensornp.core.values.pictures.picture import (
 )
 from tensornp.errors import BadRequestError, TooLargeError
 from tensornp.render.layout.style import SMALL_TEXT
+from tensornp.render.pictures import png
 from tensornp.render.pictures.palette import LABEL, NAN
-from tensornp.render.pictures.png import MAX_MAGNIFICATION, img_html, letters, magnification, picture_png, pil_image
 
 _GAP = 4
 """Clear pixels of a page between two pictures."""
@@ -33,7 +33,6 @@ _GRID_SIDE = 512
 """Pixels of a page that a grid of small pictures is magnified to at most."""
 _MAX_PAGE = 2**24
 """Pixels of a page that all pictures together may take."""
-Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +75,10 @@ class Image:
 
     def pil(self) -> list[Any]:
         """Return all pictures as PIL images, converted as shown, at their own size; limits as for `arrays`."""
-        return [pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self.arrays]
+        return [png.pil_image(one[..., 0] if one.shape[-1] == 1 else one) for one in self.arrays]
 
     def _repr_html_(self) -> str:
-        shown = img_html(self.png, "picture", *self.size)
+        shown = png.img_html(self.png, "picture", *self.size)
         return f'<div class="tensornp" dir="ltr">{shown}<div style="{SMALL_TEXT}">{escape(self.caption)}</div></div>'
 
     def _static_bundle(self) -> dict[str, str]:
@@ -89,7 +88,6 @@ class Image:
         return self.png
 
     def _mime_(self) -> tuple[str, str]:
-        """Return MIME type and content for marimo."""
         return "text/html", self._repr_html_()
 
 
@@ -158,7 +156,7 @@ def image(
     pixels, places = laid_out(picture, shown)
     caption = " · ".join([*picture.words, *words])
     pictures = whole.pixels if whole.is_whole else None
-    return Image(picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, pictures)
+    return Image(png.picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, pictures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +175,8 @@ def size_of(picture: Picture, size: Any) -> tuple[tuple[int, int], list[str]]:
     num, height, width, _ = picture.pixels.shape
     if size is None:
         both = picture.grid[0] * height, picture.grid[1] * width
-        times = min(magnification(both)) if num == 1 else _GRID_SIDE // max(both)
-        times = max(1, min(MAX_MAGNIFICATION, times))
+        times = min(png.magnification(both)) if num == 1 else _GRID_SIDE // max(both)
+        times = max(1, min(png.MAX_MAGNIFICATION, times))
         return (height * times, width * times), []
     most = min(2048, int((_MAX_PAGE / num) ** 0.5))
     if not isinstance(size, (int, np.integer)) or not 1 <= size <= most:
@@ -188,17 +186,21 @@ def size_of(picture: Picture, size: Any) -> tuple[tuple[int, int], list[str]]:
     return shown, [f"reduced to {size} pixels"] if size < longer else []
 
 
-def laid_out(picture: Picture, size: tuple[int, int]) -> tuple[Pixels, tuple[Place, ...]]:
+def laid_out(picture: Picture, size: tuple[int, int]) -> tuple[png.Pixels, tuple[Place, ...]]:
     """Return all pictures in one, with their indices, and where each is."""
     height, width = size
-    shown = _resized(_marked(picture), size)
+    marked = _marked(picture)
+    # The nearest pixels.
+    ys, xs = (np.arange(new) * old // new for new, old in zip(size, marked.shape[1:3], strict=True))
+    shown = np.asarray(marked[:, ys[:, None], xs])
     if len(shown) == 1 and not picture.labels[0]:
         only = shown[0]
         return only[..., 0] if only.shape[-1] == 1 else only, (Place("", 0, 0, width, height),)
-    labels, columns = [letters(label) for label in picture.labels], picture.grid[1]
+    labels, columns = [png.letters(label) for label in picture.labels], picture.grid[1]
     tops = _starts([height + max(label.shape[0] for label in labels)] * -(-len(labels) // columns))
     lefts = _starts([max(width, *(label.shape[1] for label in labels[i::columns])) for i in range(columns)])
-    shown = _with_alpha(shown)
+    if shown.shape[-1] != 4:
+        shown = np.concatenate([shown, np.full((*shown.shape[:-1], 1), 255, np.uint8)], axis=-1)
     whole = np.zeros((tops[-1] - _GAP, lefts[-1] - _GAP, shown.shape[-1]), np.uint8)
     places = []
     for i, (pixels, label) in enumerate(zip(shown, labels, strict=True)):
@@ -216,23 +218,10 @@ def _starts(lengths: Sequence[int]) -> list[int]:
     return list(itertools.accumulate((length + _GAP for length in lengths), initial=0))
 
 
-def _marked(picture: Picture) -> Pixels:
+def _marked(picture: Picture) -> png.Pixels:
     """Return the pixels with those that are no number in their colour."""
     pixels = picture.pixels
     if picture.is_marked.any():
         pixels = np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels.copy()
         pixels[picture.is_marked] = (*NAN, 255)[: pixels.shape[-1]]
     return pixels
-
-
-def _resized(pixels: Pixels, size: tuple[int, int]) -> Pixels:
-    """Return the nearest pixels at another height and width."""
-    rows, columns = (np.arange(new) * old // new for new, old in zip(size, pixels.shape[1:3], strict=True))
-    return np.asarray(pixels[:, rows[:, None], columns])
-
-
-def _with_alpha(pixels: Pixels) -> Pixels:
-    """Return grey with alpha, or RGBA."""
-    if pixels.shape[-1] == 4:
-        return pixels
-    return np.concatenate([pixels, np.full((*pixels.shape[:-1], 1), 255, np.uint8)], axis=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,20 +38,12 @@ BARS: Colour = (128, 128, 128)
 """Colour of a histogram: a contrast of at least 3 to 1 to a white page and to a dark one."""
 LABEL: Colour = (118, 118, 118)
 """Colour of letters within a picture, readable on either page."""
-NAMES = {
-    "nan": "violet", "posinf": "cyan", "neginf": "black", "low": "blue", "centre": "grey", "high": "orange",
-    "least": "dark blue", "greatest": "yellow", "below": "darkest blue", "above": "darkest brown",
-    "over": "palest yellow",
-}  # fmt: skip
-"""Names of the colours in legends."""
-
-
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-def scale(anchors: Sequence[Colour], num_steps: int = NUM_STEPS) -> list[Colour]:
-    """Return so many colours, evenly spread along straight lines between the anchors."""
-    at = np.linspace(0, len(anchors) - 1, num_steps)
+def scale(anchors: Sequence[Colour]) -> list[Colour]:
+    """Return the colours of a scale, evenly spread along straight lines between the anchors."""
+    at = np.linspace(0, len(anchors) - 1, NUM_STEPS)
     channels = [np.rint(np.interp(at, range(len(anchors)), channel)) for channel in zip(*anchors, strict=True)]
     return [(int(red), int(green), int(blue)) for red, green, blue in zip(*channels, strict=True)]
 
@@ -58,15 +51,11 @@ def scale(anchors: Sequence[Colour], num_steps: int = NUM_STEPS) -> list[Colour]
 def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     """Return the legend of a heat map in one line: the scale, values beyond it, the elements of a pixel."""
     of = "modulus: " if heatmap.is_modulus else ""
-    over = NAMES["above" if limits.centre is not None else "over"]
-    beyond = ((limits.num_below, "below", NAMES["below"]), (limits.num_above, "above", over))
+    over = "darkest brown" if limits.centre is not None else "palest yellow"
+    beyond = ((limits.num_below, "below", "darkest blue"), (limits.num_above, "above", over))
     said = [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in beyond if count]
-    for flag, word, name in (
-        (flags.NAN, "NaN", "nan"),
-        (flags.POSINF, "+Inf", "posinf"),
-        (flags.NEGINF, "−Inf", "neginf"),
-    ):
-        said += [f"{counted(count, 'pixel')} with {word} ({NAMES[name]})"] if (count := heatmap.count(flag)) else []
+    for flag, word in ((flags.NAN, "NaN (violet)"), (flags.POSINF, "+Inf (cyan)"), (flags.NEGINF, "−Inf (black)")):
+        said += [f"{counted(count, 'pixel')} with {word}"] if (count := heatmap.count(flag)) else []
     cover = "a pixel is an element"
     if heatmap.elements_per_pixel > 1:
         rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
@@ -88,15 +77,14 @@ def _scale(heatmap: Heatmap, limits: Limits) -> str:
     if limits.low == limits.high:
         return f"all {low}" if not limits.num_beyond else f"{low}"
     if limits.centre is None:
-        return f"{NAMES['least']} {low} … {NAMES['greatest']} {high}"
-    centre = format_number(limits.centre)
-    return f"{NAMES['low']} {low} · {NAMES['centre']} {centre} · {NAMES['high']} {high}"
+        return f"dark blue {low} … yellow {high}"
+    return f"blue {low} · grey {format_number(limits.centre)} · orange {high}"
 
 
-def sparkline_text(counts: Sequence[float], encoding: str = "utf-8") -> str:
-    """Return a bar for each count, a space for none; nothing if `encoding` has no bars."""
+def sparkline_text(counts: Sequence[float]) -> str:
+    """Return a bar for each count, a space for none; nothing if the output cannot encode bars."""
     try:
-        _BLOCKS.encode(encoding)
+        _BLOCKS.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return ""
     greatest = max(counts, default=0)

@@ -29,12 +29,13 @@ Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> bytes:
     """Return the density over the axis of values, on a base line, as a PNG of about 160 bytes."""
     cells = histogram.cells(width)
-    picture = np.zeros((height, width), np.uint8)
-    picture[-1] = 1
-    if cells.max() > 0:
-        heights = np.ceil(cells / cells.max() * (height - 1))
-        picture[:-1][np.arange(height - 1, 0, -1)[:, None] <= heights] = 1
-    return palette_png(picture, [(0, 0, 0), palette.BARS])
+    return bars_png(cells / (cells.max() or 1), height)
+
+
+def bars_png(shares: np.ndarray[Any, Any], height: int) -> bytes:
+    """Return a bar for each share from 0 to 1, a pixel wide, on a base line."""
+    rows = np.arange(height)[::-1, None]
+    return palette_png((rows <= np.ceil(shares * (height - 1))).astype(np.uint8), [(0, 0, 0), palette.BARS])
 
 
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
@@ -86,7 +87,6 @@ def magnification(shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def size_of(heatmap: Heatmap) -> tuple[int, int]:
-    """Return the width and the height of the picture of `heatmap`, in pixels of a page."""
     tall, wide = magnification(heatmap.flags.shape)
     height, width = heatmap.flags.shape
     return max(1, width * wide), max(1, height * tall)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from html import escape
 
 from tensornp.core.lowlevel.text import counted
@@ -52,23 +51,20 @@ def stats_line_html(
     words = _words(stats, info)
     if not words:
         return ""
-    histogram, image = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None, ""
-    if histogram is not None and len(histogram.counts) > 1:
-        image = histogram_img(histogram) + "&nbsp; "
+    histogram = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
+    image = f"{histogram_img(histogram)}&nbsp; " if histogram is not None else ""
     title = "" if is_told else f' title="{escape(figures_sentence(stats))}"'
     said = _SMALL.sub(r'<span style="white-space:nowrap">\g<0></span>', escape(" · ".join(words)))
     return f'<span{title} style="{FIGURES}">{image}{said}</span>'
 
 
-def histogram_img(histogram: Histogram) -> str:
-    return img_html(histogram_png(histogram, WIDTH, HEIGHT), histogram_alt(histogram), WIDTH, HEIGHT)
+def histogram_img(histogram: Histogram, width: int = WIDTH, height: int = HEIGHT) -> str:
+    return img_html(histogram_png(histogram, width, height), histogram_alt(histogram), width, height)
 
 
 def line_of(stats: TensorStats) -> tuple[tuple[str, ...], Histogram | None]:
     """Return the words of the line, and the histogram of its picture."""
-    histogram = told_histogram(stats, WIDTH)
-    told = histogram if histogram is not None and len(histogram.counts) > 1 else None
-    return (*_words(stats, None), *(one.text for one in alarms_of(stats))), told
+    return (*_words(stats, None), *(one.text for one in alarms_of(stats))), told_histogram(stats, WIDTH)
 
 
 def _words(stats: TensorStats, info: TensorInfo | None) -> list[str]:
@@ -113,19 +109,20 @@ def _is_bool(info: TensorInfo | None) -> bool:
 def sparkline_of(stats: TensorStats) -> str:
     """Return the histogram in block characters; empty without one, or where the output cannot encode them."""
     histogram = told_histogram(stats, NUM_BARS)
-    if histogram is None or len(histogram.counts) < 2:
+    if histogram is None:
         return ""
     cells = histogram.cells(_num_told(stats, int(histogram.counts.sum()), NUM_BARS))
-    return sparkline_text(cells.tolist(), getattr(sys.stdout, "encoding", None) or "utf-8")
+    return sparkline_text(cells.tolist())
 
 
 def told_histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
-    """Return the histogram in at most so many bins, fewer of few numbers; None where there is none."""
+    """Return the histogram in at most so many bins, fewer of few numbers; None for none or equal ones."""
     num_seen = stats.distribution.num_seen if stats.distribution is not None else 0
     if stats.distribution is None or stats.min is None or not num_seen:
         return None
     num_told = _num_told(stats, num_seen, num_bins)
-    return stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
+    histogram = stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
+    return histogram if len(histogram.counts) > 1 else None
 
 
 def _num_told(stats: TensorStats, count: int, most: int) -> int:
@@ -144,7 +141,6 @@ def figures_sentence(stats: TensorStats) -> str:
 
 
 def histogram_alt(histogram: Histogram) -> str:
-    """Return the text that stands for the picture of a histogram."""
     low, high = (f"{histogram.edges[i]:.4g}" for i in (0, -1))
     at = int(histogram.counts.argmax())
     most = f"most, {int(histogram.counts[at]):,}, from {histogram.edges[at]:.4g} to {histogram.edges[at + 1]:.4g}"

@@ -77,7 +77,6 @@ def _lines(aliases: Sequence[Alias]) -> list[Part]:
 
 
 def _named(alias: Alias) -> tuple[str, str]:
-    """Return a name as text, and as HTML with a sentence behind it."""
     beside = f" ({_what(alias)})" if alias.kind == "array" else ""
     title = f"{alias.kind}: {alias.relation}"
     title += "; it lies in memory that the tensor has left" if alias.relation == "stale" else ""

@@ -28,8 +28,6 @@ MAX_MARKED = 200
 """Values that are marked: of an array that is full of NaN, its badge says so."""
 MAX_UNSCROLLED_WIDTH = 80
 """Characters of a line that fit into a page of 800 pixels."""
-MAX_UNSCROLLED = 200
-"""Lines behind the fold of which all are seen at once."""
 _NAN, _INF = (re.compile(rf"(?<![A-Za-z_])-?{word}j?(?!\w)") for word in ("nan", "inf"))
 
 
@@ -118,13 +116,10 @@ def values_html(text: str, refusal: str, max_height: int, *, is_row: bool = Fals
     # An area that scrolls can be reached by keyboard.
     is_wide = max(map(len, text.splitlines()), default=0) > MAX_UNSCROLLED_WIDTH
     focusable = ' tabindex="0"' if is_wide else ""
-    pre = f'<pre{focusable} style="{css.ROW_ARRAY if is_row else css.array_style()}">{_marked(lines, words)}</pre>'
+    pre = f'<pre{focusable} style="{css.ROW_ARRAY if is_row else css.ARRAY}">{_marked(lines, words)}</pre>'
     if not folded:
         return pre
-    bound = 0
-    if len(folded) > MAX_UNSCROLLED:
-        bound, focusable = MAX_UNSCROLLED, ' tabindex="0"'
-    rest = f'<pre{focusable} style="{css.array_style(bound)}">{_marked(folded, words)}</pre>'
+    rest = f'<pre{focusable} style="{css.ARRAY}">{_marked(folded, words)}</pre>'
     fold = f'<details class="tensornp-more"><summary style="{css.LINES_FOLD}">{more}</summary>{rest}</details>'
     return pre + fold + css.PRINTED
 
