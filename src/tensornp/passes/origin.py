@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from tensornp.passes import records
@@ -28,8 +27,7 @@ def origin_of(record: PassRecord) -> Finding | None:
     """Find the first NaN or Inf that reached a result, a name, a weight or a gradient."""
     place = _first_place(record)
     if place is None:
-        found = _backward_origin(record)
-        return (found and _dropped_in_forward(record, found)) or found
+        return _backward_origin(record)
     if place.how != _WEIGHT:
         return _finding(record, place)
     step, was_finite = _step_before(record, place)
@@ -39,21 +37,6 @@ def origin_of(record: PassRecord) -> Finding | None:
         last = len(record.calls) if place.is_final else place.call.index
         gradient = _backward_origin(record, num_calls=step.num_calls if step is not None else last)
     return gradient or _weight_finding(place, step, was_finite=was_finite)
-
-
-def _dropped_in_forward(record: PassRecord, found: Finding) -> Finding | None:
-    """Find where the forward produced a NaN that a later call dropped, if its backward brought it back."""
-    call = record.calls[found.call] if found.call is not None else None
-    forward = record.calls[call.forward] if call is not None and call.forward is not None else None
-    value = next((one for one in forward.outputs.values() if _is_nan(one)), None) if forward is not None else None
-    if forward is None or value is None:
-        return None
-    place = _earliest(record, [_Place("", forward, value)])
-    if place is None or place.how == _WEIGHT:
-        return None
-    finding = _finding(record, place)
-    explanation = f"a later call dropped it, and the backward of {forward.title} brought it back"
-    return replace(finding, explanation="; ".join(filter(None, (finding.explanation, explanation))))
 
 
 def _first_place(record: PassRecord) -> _Place | None:
