@@ -252,8 +252,7 @@ def _buffers(record: PassRecord) -> Iterator[Finding]:
     odd = {name: found for name, found in record.buffers.items() if found[1].is_odd}
     if odd:
         index, value = next(iter(odd.values()))
-        word = value.figures.word if value.figures is not None else ""
-        fact = f"{listed(list(odd))} {'contains' if len(odd) == 1 else 'contain'} {word} after this pass"
+        fact = f"{listed(list(odd))} {'contains' if len(odd) == 1 else 'contain'} {value.word} after this pass"
         yield Finding("buffer", fact, "", index, record.calls[index].source)
 
 

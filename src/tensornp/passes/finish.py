@@ -14,10 +14,9 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
-from tensornp.passes.readable import is_ordinary
+from tensornp.passes.readable import Row, is_ordinary
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import RAISED, RETURNED, THE_CELL, Figures, PassRecord, SourceLine, Value, add_gradient
-from tensornp.passes.row_table import Row
+from tensornp.passes.records import RAISED, RETURNED, THE_CELL, Figures, Gradient, PassRecord, SourceLine, Value
 from tensornp.passes.tensors import MAX_KEPT
 
 
@@ -97,8 +96,11 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
     for target, order, row in recorder.gradients.events:
         if row is None:
             target.note = target.note or "its gradient could not be read"
-        else:
-            add_gradient(target, _figures(recorder, rows, row), order)
+        elif isinstance(target, Gradient):
+            if target.figures is None or target.figures.is_finite:
+                target.figures, target.order = _figures(recorder, rows, row), order
+        elif target.grad is None or target.grad.is_finite:
+            target.grad, target.grad_order = _figures(recorder, rows, row), order
     for one in recorder.gradients.parameters:
         held = [_figures(recorder, rows, row) for row in one.held]
         one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)

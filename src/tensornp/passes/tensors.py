@@ -18,9 +18,8 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.passes.readable import STORED, is_ordinary, readable_of, stored_of
+from tensornp.passes.readable import STORED, RowTable, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
-from tensornp.passes.row_table import RowTable
 
 IN_A_TRANSFORM = "inside a torch.func transform: not read"
 MAX_KEPT = 256 * 2**20
