@@ -23,7 +23,6 @@ FINE = (-1.0, 2.0)
 
 
 def figures(ends: tuple[float, ...], *, norm: float = 3.0, count: int = 12) -> Figures:
-    """Return statistics of elements between two numbers."""
     if math.isnan(ends[0]):
         return Figures(NAN, NAN, NAN, NAN, count)
     is_finite = all(map(math.isfinite, ends))
@@ -41,7 +40,6 @@ def value(ends: tuple[float, ...] | None = FINE, *, norm: float = 3.0, **facts: 
 
 
 def weight(ends: tuple[float, ...] = FINE, **facts: Any) -> Value:
-    """Return a parameter."""
     return value(ends, requires_grad=True, **facts)
 
 
@@ -81,17 +79,14 @@ def block(*calls: Call, **facts: Any) -> PassRecord:
 
 
 def line(number: int, text: str) -> SourceLine:
-    """Return a line of a program."""
     return SourceLine("/home/me/model.py", number, text)
 
 
 def gradients(*named: tuple[str, tuple[float, ...] | None]) -> list[Gradient]:
-    """Return gradients in the order in which they came."""
     return [Gradient(name, figures(ends) if ends else None, i if ends else -1) for i, (name, ends) in enumerate(named)]
 
 
 def step(num_calls: int, **facts: Any) -> Step:
-    """Return a step of Adam after so many calls."""
     return Step(**{
         "class_name": "Adam", "source": line(30, "optimizer.step()"), "num_calls": num_calls,
         "num_parameters": 2, "num_with_gradient": 2, **facts,

@@ -18,12 +18,10 @@ Wrap = Callable[[nn.Module], nn.Module]
 
 
 def in_ddp(model: nn.Module) -> nn.Module:
-    """Wrap a model whose gradients are reduced."""
     return nn.parallel.DistributedDataParallel(model)
 
 
 def in_fsdp(model: Any) -> nn.Module:
-    """Shard each layer."""
     from torch.distributed.fsdp import fully_shard
 
     mesh = dist.device_mesh.init_device_mesh("cpu", (dist.get_world_size(),))
@@ -61,7 +59,6 @@ def train(wrap: Wrap, follow: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
 
 
 def check(wrap: Wrap) -> None:
-    """Train with and without following."""
     expected, _ = train(wrap, nullcontext)
     numbers = []
     for follow in (nullcontext, tnp.follow, partial(tnp.follow, level="operators")):

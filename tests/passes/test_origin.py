@@ -32,7 +32,6 @@ class Layer(nn.Module):
         self.fc, self.fault, self.out = nn.Linear(4, 4), fault, nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a residual step."""
         h = self.fault(self.fc(x))
         return x + self.out(h)  # the call of out
 
@@ -44,7 +43,6 @@ def net(fault: Fault = lambda h: h) -> nn.Sequential:
 
 
 def masked_softmax(h: torch.Tensor) -> torch.Tensor:
-    """Return a softmax with a row that is masked throughout."""
     mask = torch.zeros(2, 4, dtype=torch.bool)
     mask[1] = True
     scores = h.masked_fill(mask, -INF)
@@ -52,7 +50,6 @@ def masked_softmax(h: torch.Tensor) -> torch.Tensor:
 
 
 def step_of(model: nn.Module, loss_of: Fault, rate: float = 0.1, times: int = 1) -> torch.Tensor:
-    """Train for some steps."""
     optimizer = torch.optim.SGD(model.parameters(), rate)
     for _ in range(times):
         optimizer.zero_grad()
@@ -63,12 +60,10 @@ def step_of(model: nn.Module, loss_of: Fault, rate: float = 0.1, times: int = 1)
 
 
 def after_a_fault(fault: Fault) -> Callable[[], Any]:
-    """Return a program whose second layer has a fault."""
     return lambda: net(fault)(X).sum().backward()
 
 
 def in_the_cell() -> torch.Tensor:
-    """Return a loss that is NaN."""
     return torch.log(net()(X) - 100).mean()
 
 
@@ -77,7 +72,6 @@ BAD_WEIGHT[1].out.weight.data[0, 0] = NAN
 
 
 def bad_input() -> torch.Tensor:
-    """Return the output for an input with a NaN."""
     return net()(torch.tensor([[1.0, NAN, 1.0, 1.0]]))
 
 
@@ -98,7 +92,6 @@ class Checkpointed(nn.Module):
         self.fc, self.is_first = nn.Linear(4, 4), True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return roots of positive numbers, and then of negative ones."""
         is_first, self.is_first = self.is_first, False
         return (self.fc(x).abs() * (1 if is_first else -1)).sqrt()
 
@@ -114,7 +107,6 @@ def root_of_zero(h: torch.Tensor) -> torch.Tensor:
 
 
 def loss_without_spread(y: torch.Tensor) -> torch.Tensor:
-    """Return 0 by a root, as a loss."""
     return (y - y.detach()).square().mean().sqrt()  # here
 
 

@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
 from tensornp.passes.readable import Row, is_ordinary
 from tensornp.passes.recorder import Recorder
-from tensornp.passes.records import RAISED, RETURNED, THE_CELL, Figures, Gradient, PassRecord, SourceLine, Value
+from tensornp.passes.records import RAISED, RETURNED, THE_CELL, Figures, PassRecord, SourceLine, Value, add_gradient
 from tensornp.passes.tensors import MAX_KEPT
 
 
@@ -96,11 +96,8 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
     for target, order, row in recorder.gradients.events:
         if row is None:
             target.note = target.note or "its gradient could not be read"
-        elif isinstance(target, Gradient):
-            if target.figures is None or target.figures.is_finite:
-                target.figures, target.order = _figures(recorder, rows, row), order
-        elif target.grad is None or target.grad.is_finite:
-            target.grad, target.grad_order = _figures(recorder, rows, row), order
+        else:
+            add_gradient(target, _figures(recorder, rows, row), order)
     for one in recorder.gradients.parameters:
         held = [_figures(recorder, rows, row) for row in one.held]
         one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)

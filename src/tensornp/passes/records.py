@@ -226,6 +226,15 @@ class Gradient:
     note: str = ""
 
 
+def add_gradient(target: Value | Gradient, figures: Figures, order: int) -> None:
+    """Give a value or a parameter a gradient that came, unless it had one that was not finite."""
+    if isinstance(target, Gradient):
+        if target.figures is None or target.figures.is_finite:
+            target.figures, target.order = figures, order
+    elif target.grad is None or target.grad.is_finite:
+        target.grad, target.grad_order = figures, order
+
+
 @dataclass(slots=True)
 class Step:
     """Step of an optimizer: calls begun before it, its parameters, and those with a gradient."""
