@@ -5,18 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensornp.passes.records import (
-    BLOCK,
-    MODULE,
-    RETURNED,
-    Call,
-    Figures,
-    Gradient,
-    PassRecord,
-    SourceLine,
-    Step,
-    Value,
-)
+from tensornp.passes import records
+from tensornp.passes.records import Call, Figures, Gradient, PassRecord, SourceLine, Step, Value
 
 NAN, INF = math.nan, math.inf
 FINE = (-1.0, 2.0)
@@ -48,15 +38,15 @@ def leaf(name: str, class_name: str = "Linear", ends: tuple[float, ...] | None =
     own = {key: facts.pop(key) for key in ("grad", "grad_norm", "grad_order", "norm", "dtype", "shape") if key in facts}
     output = value(ends, requires_grad=facts.pop("requires_grad", True), **own)
     params = {"weight": weight()} if class_name == "Linear" else {}
-    given = {"status": RETURNED, "outputs": {"": output}, "params": params, **facts}
-    return Call(0, MODULE, name, class_name, **given)
+    given = {"status": records.RETURNED, "outputs": {"": output}, "params": params, **facts}
+    return Call(0, records.MODULE, name, class_name, **given)
 
 
 def chain(*calls: Call, inside: str = "", **facts: Any) -> PassRecord:
     """Return a pass of calls that each got the output of the call before, all inside one call if `inside` names it."""
-    placed = [Call(0, BLOCK)]
+    placed = [Call(0, records.BLOCK)]
     if inside:
-        placed.append(Call(1, MODULE, "", inside, parent=0, status=RETURNED, ended=len(calls)))
+        placed.append(Call(1, records.MODULE, "", inside, parent=0, status=records.RETURNED, ended=len(calls)))
     last, parent = value(), len(placed) - 1
     for call in calls:
         call.index, call.parent, call.ended = len(placed), parent, len(placed) - parent - 1
@@ -75,7 +65,7 @@ def block(*calls: Call, **facts: Any) -> PassRecord:
     for i, call in enumerate(calls, 1):
         call.index, call.parent = i, call.parent or 0
         call.ended = call.ended if call.ended >= 0 else 100 - i
-    return PassRecord([Call(0, BLOCK), *calls], **facts)
+    return PassRecord([Call(0, records.BLOCK), *calls], **facts)
 
 
 def line(number: int, text: str) -> SourceLine:

@@ -121,18 +121,10 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
 @pytest.mark.parametrize(
     "expression",
     [
-        "",
-        "f(model)",
-        "model.weight + 1",
-        "[x for x in y]",
-        "lambda: 0",
-        "model[i",
-        "a; b",
-        "model[f()]",
-        "(a, b)[0]",
+        "", "f(model)", "model.weight + 1", "[x for x in y]", "lambda: 0", "model[i", "a; b", "model[f()]", "(a, b)[0]",
         "a[b:c]",
     ],
-)
+)  # fmt: skip
 def test_nothing_else_than_names_attributes_and_constant_keys_is_followed(monkeypatch, expression):
     transport = simulated(monkeypatch)
     with pytest.raises(tnp.TensornpError, match="must consist of names"):

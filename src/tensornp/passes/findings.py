@@ -49,7 +49,6 @@ def _has_failed(call: Call, errors: Sequence[str]) -> bool:
 
 
 def failure_of(record: PassRecord) -> Finding | None:
-    """Return the finding on the error that ended the block."""
     if not record.error:
         return None
     match = _OVERWRITTEN.search(record.error)

@@ -183,12 +183,10 @@ def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
     differing = [rank for rank in parts if rank not in same]
-    owned: list[tuple[Row, TensorStats]] = []
-    for first, *others in _replicas((rank, name, part) for rank, part in same.items()).values():
-        part = same[first[0]]
-        if part.stats is not None:
-            owned.append((part, part.stats))
-        differing += [rank for ranks in others for rank in ranks]
+    groups = _replicas((rank, name, part) for rank, part in same.items()).values()
+    differing += [rank for _, *others in groups for ranks in others for rank in ranks]
+    parts_read = [same[first[0]] for first, *_ in groups]
+    owned = [(part, part.stats) for part in parts_read if part.stats is not None]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
