@@ -28,8 +28,7 @@ _MOST_LEAVES, _MOST_LEVELS = 1000, 5
 """Values of an argument that are looked at, and levels of containers and objects."""
 _PLAIN_CLASSES = frozenset((int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device, torch.Size))
 _CODE = (type, types.ModuleType, torch.nn.Module, torch.optim.Optimizer)
-NUM_SAMPLED = 256
-"""Elements of a sample."""
+_NUM_SAMPLED = 256
 _NUM_ROWS, _MOST_ROWS = 16, 256
 """Rows of the first table of a kind, and at most: the next one has twice as many, since each cell is a view."""
 _WIDE = {torch.float64: torch.float64, torch.complex128: torch.float64}
@@ -170,7 +169,7 @@ class RowTable:
 
     def sample(self, tensor: torch.Tensor) -> int:
         """Copy up to 256 elements at even distances on the device; return the number of the sample."""
-        taken = tensor.reshape(-1)[:: -(-tensor.numel() // NUM_SAMPLED)]
+        taken = tensor.reshape(-1)[:: -(-tensor.numel() // _NUM_SAMPLED)]
         if taken.is_complex():
             taken = taken.abs()
         self._samples.append(taken.to(_WIDE.get(tensor.dtype, torch.float32), copy=True))
