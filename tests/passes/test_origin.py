@@ -37,7 +37,6 @@ class Layer(nn.Module):
 
 
 def net(fault: Fault = lambda h: h) -> nn.Sequential:
-    """Return three layers, with a fault in the second."""
     torch.manual_seed(0)
     return nn.Sequential(Layer(lambda h: h), Layer(fault), Layer(lambda h: h))
 
@@ -76,7 +75,6 @@ def bad_input() -> torch.Tensor:
 
 
 def overflow() -> torch.Tensor:
-    """Return the output of a model beyond float16."""
     torch.manual_seed(0)
     model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)), nn.LayerNorm(64))
     for layer in list(model)[:4]:
@@ -97,7 +95,6 @@ class Checkpointed(nn.Module):
 
 
 def recomputed() -> None:
-    """Run a checkpoint whose second forward differs."""
     checkpoint(Checkpointed(), X.clone().requires_grad_(), use_reentrant=True).sum().backward()
 
 
@@ -194,7 +191,6 @@ def test_the_origin_of_a_program_is_reported(name: str):
 
 
 def reused_memory(h: torch.Tensor) -> torch.Tensor:
-    """Return memory that was written in parts, on top of NaN."""
     memory = torch.empty(2, 4)
     memory.copy_(torch.full((2, 4), NAN))
     memory.zero_()
