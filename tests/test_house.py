@@ -20,7 +20,7 @@ ROOMS = {
     "core/values": "blocks, stored -> sources -> shown, stats -> compare -> locate, pictures",
     "models": "names -> files -> pickles -> entries -> quantization, optimizers, outline "
     "-> scan -> formats, explorer -> live -> opening -> in_memory -> weights -> comparing, module_view",
-    "passes": "wording, row_table, readable -> records -> tree, compare, tensors, operators "
+    "passes": "wording, readable -> records -> tree, compare, tensors, operators "
     "-> origin, gradients -> findings, names -> recorder -> finish -> follow",
     "render": "layout -> pictures -> tensor -> values, collections, models, passes -> ranks -> renderers -> show",
 }

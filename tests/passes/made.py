@@ -5,25 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensornp.passes.records import (
-    BLOCK,
-    MODULE,
-    RETURNED,
-    Call,
-    Figures,
-    Gradient,
-    PassRecord,
-    SourceLine,
-    Step,
-    Value,
-)
+from tensornp.passes import records
+from tensornp.passes.records import Call, Figures, Gradient, PassRecord, SourceLine, Step, Value
 
 NAN, INF = math.nan, math.inf
 FINE = (-1.0, 2.0)
 
 
 def figures(ends: tuple[float, ...], *, norm: float = 3.0, count: int = 12) -> Figures:
-    """Return statistics of elements between two numbers."""
     if math.isnan(ends[0]):
         return Figures(NAN, NAN, NAN, NAN, count)
     is_finite = all(map(math.isfinite, ends))
@@ -41,7 +30,6 @@ def value(ends: tuple[float, ...] | None = FINE, *, norm: float = 3.0, **facts: 
 
 
 def weight(ends: tuple[float, ...] = FINE, **facts: Any) -> Value:
-    """Return a parameter."""
     return value(ends, requires_grad=True, **facts)
 
 
@@ -50,15 +38,15 @@ def leaf(name: str, class_name: str = "Linear", ends: tuple[float, ...] | None =
     own = {key: facts.pop(key) for key in ("grad", "grad_norm", "grad_order", "norm", "dtype", "shape") if key in facts}
     output = value(ends, requires_grad=facts.pop("requires_grad", True), **own)
     params = {"weight": weight()} if class_name == "Linear" else {}
-    given = {"status": RETURNED, "outputs": {"": output}, "params": params, **facts}
-    return Call(0, MODULE, name, class_name, **given)
+    given = {"status": records.RETURNED, "outputs": {"": output}, "params": params, **facts}
+    return Call(0, records.MODULE, name, class_name, **given)
 
 
 def chain(*calls: Call, inside: str = "", **facts: Any) -> PassRecord:
     """Return a pass of calls that each got the output of the call before, all inside one call if `inside` names it."""
-    placed = [Call(0, BLOCK)]
+    placed = [Call(0, records.BLOCK)]
     if inside:
-        placed.append(Call(1, MODULE, "", inside, parent=0, status=RETURNED, ended=len(calls)))
+        placed.append(Call(1, records.MODULE, "", inside, parent=0, status=records.RETURNED, ended=len(calls)))
     last, parent = value(), len(placed) - 1
     for call in calls:
         call.index, call.parent, call.ended = len(placed), parent, len(placed) - parent - 1
@@ -77,21 +65,18 @@ def block(*calls: Call, **facts: Any) -> PassRecord:
     for i, call in enumerate(calls, 1):
         call.index, call.parent = i, call.parent or 0
         call.ended = call.ended if call.ended >= 0 else 100 - i
-    return PassRecord([Call(0, BLOCK), *calls], **facts)
+    return PassRecord([Call(0, records.BLOCK), *calls], **facts)
 
 
 def line(number: int, text: str) -> SourceLine:
-    """Return a line of a program."""
     return SourceLine("/home/me/model.py", number, text)
 
 
 def gradients(*named: tuple[str, tuple[float, ...] | None]) -> list[Gradient]:
-    """Return gradients in the order in which they came."""
     return [Gradient(name, figures(ends) if ends else None, i if ends else -1) for i, (name, ends) in enumerate(named)]
 
 
 def step(num_calls: int, **facts: Any) -> Step:
-    """Return a step of Adam after so many calls."""
     return Step(**{
         "class_name": "Adam", "source": line(30, "optimizer.step()"), "num_calls": num_calls,
         "num_parameters": 2, "num_with_gradient": 2, **facts,

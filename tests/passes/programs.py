@@ -26,7 +26,6 @@ class First(nn.Module):
     """What an LSTM gave, without its state."""
 
     def forward(self, out: Any) -> torch.Tensor:
-        """Return the first."""
         given: torch.Tensor = out[0]
         return given
 
@@ -40,7 +39,6 @@ class Reused(nn.Module):
         self.head.weight = self.emb.weight
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return scores."""
         h = self.emb(x)
         for _ in range(3):
             h = self.body(h).tanh_()
@@ -61,7 +59,6 @@ class Training:
     nodes: list[list[str]] = field(default_factory=list)
 
     def backward(self, loss: torch.Tensor) -> None:
-        """Go back from a loss."""
         self.losses.append(loss.detach())
         self.nodes.append(names_of_nodes(loss.grad_fn))
         self.pause()
@@ -69,7 +66,6 @@ class Training:
         self.pause()
 
     def step(self) -> None:
-        """Make a step."""
         if self.scaler is None:
             self.optimizer.step()
         else:
@@ -80,18 +76,15 @@ class Training:
 
 
 def inputs() -> torch.Tensor:
-    """Return what a model gets."""
     return torch.randn(4, 6)
 
 
 def scored(training: Training, call: Callable[[nn.Module, torch.Tensor], torch.Tensor]) -> None:
-    """Train for a step, with the model called in some way."""
     training.backward(call(training.model, inputs()).square().mean())
     training.step()
 
 
 def accumulated(training: Training) -> None:
-    """Add up the gradients of two backwards."""
     for _ in range(2):
         training.backward(training.model(inputs()).square().mean())
     training.step()
@@ -112,14 +105,12 @@ def of_a_closure(training: Training) -> None:
 
 
 def without_gradients(training: Training) -> None:
-    """Only call the model, in inference mode."""
     with torch.inference_mode():
         training.losses.append(training.model(inputs()).clone())
         training.pause()
 
 
 def nested(training: Training) -> None:
-    """Follow a part of what is followed."""
     with training.follow(training.model):
         loss = training.model(inputs()).square().mean()
         with training.follow(training.model):
@@ -128,7 +119,6 @@ def nested(training: Training) -> None:
 
 
 def penalized(training: Training) -> None:
-    """Go back through a gradient."""
     x = inputs().requires_grad_()
     loss = training.model(x).square().mean()
     (grad,) = torch.autograd.grad(loss, x, create_graph=True)
@@ -136,52 +126,7 @@ def penalized(training: Training) -> None:
     training.step()
 
 
-def by_functions(training: Training) -> None:
-    """Take gradients by a transform."""
-    parameters, x = dict(training.model.named_parameters()), inputs()
-
-    def loss_of(given: dict[str, torch.Tensor]) -> torch.Tensor:
-        out: torch.Tensor = torch.func.functional_call(training.model, given, (x,))
-        return out.square().mean()
-
-    grads, loss = torch.func.grad_and_value(loss_of)(parameters)
-    training.losses.append(loss.detach())
-    training.pause()
-    for name, parameter in parameters.items():
-        parameter.grad = grads[name]
-    training.step()
-
-
-def of_computed_weights(training: Training) -> None:
-    """Call a model with weights that are made of its own: none of them is a leaf of the graph."""
-    made = {name: one * 1.5 for name, one in training.model.named_parameters()}
-    out = torch.func.functional_call(training.model, made, (inputs(),))
-    training.backward(out.square().mean())
-    training.step()
-
-
-def two_threads(training: Training) -> None:
-    """Train two models at once; each by itself, since torch adds to one gradient in no order."""
-    losses: dict[int, torch.Tensor] = {}
-    xs = [inputs(), inputs()]
-
-    def work(i: int) -> None:
-        loss = training.model[i](xs[i]).square().mean()  # type: ignore[index]
-        loss.backward()
-        losses[i] = loss.detach()
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    training.losses += [losses[i] for i in range(2)]
-    training.pause()
-    training.step()
-
-
 def in_thread(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Call a model in another thread."""
     out: list[torch.Tensor] = []
     thread = threading.Thread(target=lambda: out.append(model(x)))
     thread.start()
@@ -205,13 +150,11 @@ def compiled(backend: str) -> Callable[[nn.Module, torch.Tensor], torch.Tensor]:
 
 
 def plain(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Call a model."""
     out: torch.Tensor = model(x)
     return out
 
 
 def small() -> nn.Module:
-    """Return a model with nothing odd."""
     return nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6))
 
 
@@ -266,12 +209,9 @@ PROGRAMS: dict[str, Program] = (
         "closure": Program(small, of_a_closure, lbfgs),
         "fused": Program(small, lambda training: scored(training, plain), adam_fused),
         "vmap": Program(small, lambda training: scored(training, lambda model, x: torch.vmap(model)(x))),
-        "functions": Program(small, by_functions),
-        "computed weights": Program(small, of_computed_weights),
         "inference": Program(lambda: MODELS["encoder"]().eval(), without_gradients),
         "penalty": Program(small, penalized),
         "nested": Program(MODELS["dropout"], nested),
-        "two threads": Program(lambda: nn.ModuleList([small(), small()]), two_threads),
     }
     | (
         # Before, what dynamo keeps of a module decides whether its parameters can be swapped.
@@ -284,7 +224,7 @@ compiled_eagerly = compiled("eager")
 
 
 class Stopped(Exception):
-    """What ends a program in its middle."""
+    pass
 
 
 def state_after(
@@ -341,7 +281,6 @@ def state_after(
 
 
 def tensors_of(tree: Any) -> Iterator[torch.Tensor]:
-    """Yield the tensors of a state dict."""
     if isinstance(tree, torch.Tensor):
         yield tree
     elif isinstance(tree, (dict, list, tuple)):
@@ -350,7 +289,6 @@ def tensors_of(tree: Any) -> Iterator[torch.Tensor]:
 
 
 def bits(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Return what a tensor is, to the bit."""
     return tensor.shape, tensor.dtype, bytes(tensor.detach().contiguous().view(-1).view(torch.uint8).tolist())
 
 
@@ -392,7 +330,6 @@ def hooks_of_torch() -> dict[str, Any]:
 
 
 def modes_of_torch() -> tuple[Any, ...]:
-    """Return the modes of this thread."""
     return (
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu"),
         torch.is_autocast_cache_enabled(), torch.is_anomaly_enabled(), torch.get_default_dtype(),
@@ -407,19 +344,15 @@ class Nothing(TorchDispatchMode):
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """Return that compiled code stays compiled."""
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call the operator."""
         return func(*args, **(kwargs or {}))
 
 
 def in_a_mode(_: nn.Module) -> Any:
-    """Follow nothing, in a mode."""
     return Nothing()
 
 
 def no_follow(_: nn.Module) -> Any:
-    """Follow nothing."""
     return nullcontext()

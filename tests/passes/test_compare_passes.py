@@ -30,7 +30,6 @@ def run_of(*models: nn.Module, level: str = "modules", loss: Any = torch.mean, *
 
 
 def mlp() -> nn.Sequential:
-    """Return a model of five calls."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
 

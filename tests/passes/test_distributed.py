@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,33 +17,15 @@ import tensornp as tnp
 Wrap = Callable[[nn.Module], nn.Module]
 
 
-class Net(nn.Module):
-    """Layers with and without parameters."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Dropout(0.2)) for _ in range(2))
-        self.norm, self.head = nn.LayerNorm(6), nn.Linear(6, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return scores."""
-        for layer in self.layers:
-            x = layer(x) + x
-        out: torch.Tensor = self.head(self.norm(x))
-        return out
-
-
 def in_ddp(model: nn.Module) -> nn.Module:
-    """Wrap a model whose gradients are reduced."""
     return nn.parallel.DistributedDataParallel(model)
 
 
 def in_fsdp(model: Any) -> nn.Module:
-    """Shard each layer."""
     from torch.distributed.fsdp import fully_shard
 
     mesh = dist.device_mesh.init_device_mesh("cpu", (dist.get_world_size(),))
-    for part in (*model.layers, model.head, model):
+    for part in (*model[:2], model):
         fully_shard(part, mesh=mesh)
     return model  # type: ignore[no-any-return]
 
@@ -56,7 +39,8 @@ def local(tensor: Any) -> torch.Tensor:
 def train(wrap: Wrap, follow: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
     """Return the bits that three steps leave, and the passes."""
     torch.manual_seed(0)
-    model = wrap(Net())
+    layers = [nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Dropout(0.2)) for _ in range(2)]
+    model = wrap(nn.Sequential(*layers, nn.LayerNorm(6), nn.Linear(6, 3)))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     bits, runs = [], []
     for step in range(3):
@@ -75,14 +59,9 @@ def train(wrap: Wrap, follow: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
 
 
 def check(wrap: Wrap) -> None:
-    """Train with and without following, on all ranks and on one."""
     expected, _ = train(wrap, nullcontext)
-
-    def on_rank_0() -> Any:
-        return tnp.follow(level="operators") if dist.get_rank() == 0 else nullcontext()
-
     numbers = []
-    for follow in (nullcontext, tnp.follow, on_rank_0):
+    for follow in (nullcontext, tnp.follow, partial(tnp.follow, level="operators")):
         number = dist.group.WORLD._get_sequence_number_for_group()
         found, runs = train(wrap, follow)
         numbers.append(dist.group.WORLD._get_sequence_number_for_group() - number)

@@ -111,14 +111,12 @@ def adversarial() -> None:
 
 
 def part() -> None:
-    """Write a row."""
     h = nn.Linear(8, 8)(Z).exp()
     h[0] = 0  # culprit
     h.sum().backward()
 
 
 def column() -> None:
-    """Write a column of an operand."""
     h, w = nn.Linear(8, 8)(Z), torch.randn(8, 8, requires_grad=True)
     product = h @ w
     h[:, 0] = 0  # culprit
@@ -156,7 +154,6 @@ PROGRAMS = [residual, adversarial, part, column, several, detached, either]
 
 
 def failed_pass(program: Callable[[], None], level: str) -> tnp.FollowedPass:
-    """Follow a program that fails."""
     torch.manual_seed(0)
     with contextlib.suppress(RuntimeError), tnp.follow(level=level) as run:
         program()

@@ -174,7 +174,6 @@ class Experts(nn.Module):
         self.head, self.is_second_used = nn.Linear(3, 2), is_second_used
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the head behind one or two experts."""
         x = self.ex[0](x)
         return self.head(self.ex[1][0].forward(x) if self.is_second_used else x)
 
@@ -193,7 +192,6 @@ def test_modules_without_a_call_are_named(is_second_used: bool):
 
 
 def net() -> nn.Module:
-    """Return a model of two layers."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 

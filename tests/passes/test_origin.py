@@ -32,19 +32,16 @@ class Layer(nn.Module):
         self.fc, self.fault, self.out = nn.Linear(4, 4), fault, nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a residual step."""
         h = self.fault(self.fc(x))
         return x + self.out(h)  # the call of out
 
 
 def net(fault: Fault = lambda h: h) -> nn.Sequential:
-    """Return three layers, with a fault in the second."""
     torch.manual_seed(0)
     return nn.Sequential(Layer(lambda h: h), Layer(fault), Layer(lambda h: h))
 
 
 def masked_softmax(h: torch.Tensor) -> torch.Tensor:
-    """Return a softmax with a row that is masked throughout."""
     mask = torch.zeros(2, 4, dtype=torch.bool)
     mask[1] = True
     scores = h.masked_fill(mask, -INF)
@@ -52,7 +49,6 @@ def masked_softmax(h: torch.Tensor) -> torch.Tensor:
 
 
 def step_of(model: nn.Module, loss_of: Fault, rate: float = 0.1, times: int = 1) -> torch.Tensor:
-    """Train for some steps."""
     optimizer = torch.optim.SGD(model.parameters(), rate)
     for _ in range(times):
         optimizer.zero_grad()
@@ -63,12 +59,10 @@ def step_of(model: nn.Module, loss_of: Fault, rate: float = 0.1, times: int = 1)
 
 
 def after_a_fault(fault: Fault) -> Callable[[], Any]:
-    """Return a program whose second layer has a fault."""
     return lambda: net(fault)(X).sum().backward()
 
 
 def in_the_cell() -> torch.Tensor:
-    """Return a loss that is NaN."""
     return torch.log(net()(X) - 100).mean()
 
 
@@ -77,12 +71,10 @@ BAD_WEIGHT[1].out.weight.data[0, 0] = NAN
 
 
 def bad_input() -> torch.Tensor:
-    """Return the output for an input with a NaN."""
     return net()(torch.tensor([[1.0, NAN, 1.0, 1.0]]))
 
 
 def overflow() -> torch.Tensor:
-    """Return the output of a model beyond float16."""
     torch.manual_seed(0)
     model = nn.Sequential(*(nn.Linear(64, 64) for _ in range(4)), nn.LayerNorm(64))
     for layer in list(model)[:4]:
@@ -98,13 +90,11 @@ class Checkpointed(nn.Module):
         self.fc, self.is_first = nn.Linear(4, 4), True
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return roots of positive numbers, and then of negative ones."""
         is_first, self.is_first = self.is_first, False
         return (self.fc(x).abs() * (1 if is_first else -1)).sqrt()
 
 
 def recomputed() -> None:
-    """Run a checkpoint whose second forward differs."""
     checkpoint(Checkpointed(), X.clone().requires_grad_(), use_reentrant=True).sum().backward()
 
 
@@ -114,7 +104,6 @@ def root_of_zero(h: torch.Tensor) -> torch.Tensor:
 
 
 def loss_without_spread(y: torch.Tensor) -> torch.Tensor:
-    """Return 0 by a root, as a loss."""
     return (y - y.detach()).square().mean().sqrt()  # here
 
 
@@ -202,7 +191,6 @@ def test_the_origin_of_a_program_is_reported(name: str):
 
 
 def reused_memory(h: torch.Tensor) -> torch.Tensor:
-    """Return memory that was written in parts, on top of NaN."""
     memory = torch.empty(2, 4)
     memory.copy_(torch.full((2, 4), NAN))
     memory.zero_()

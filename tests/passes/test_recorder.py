@@ -28,27 +28,21 @@ LEVELS = ("modules", "operators")
 
 
 class Block(nn.Module):
-    """A layer with a residual."""
-
     def __init__(self, width: int = 8) -> None:
         super().__init__()
         self.norm, self.attn, self.proj = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return a residual step."""
         return x + self.proj(self.attn(self.norm(x)))
 
 
 class Net(nn.Module):
-    """Tokens to scores."""
-
     def __init__(self, num_layers: int = 3) -> None:
         super().__init__()
         self.emb, self.head = nn.Embedding(10, 8), nn.Linear(8, 10)
         self.layers = nn.ModuleList(Block() for _ in range(num_layers))
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return scores."""
         x = self.emb(ids)
         for layer in self.layers:
             x = layer(x)
@@ -60,7 +54,6 @@ IDS = torch.arange(6).view(2, 3)
 
 
 def step(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Run forward and backward, and return the loss."""
     loss = model(x).square().sum()
     loss.backward()
     return loss

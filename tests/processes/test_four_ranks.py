@@ -85,7 +85,6 @@ def replayed(answers: dict[int, dict[str, Any]]) -> Any:
 
 @pytest.fixture(scope="module")
 def answers() -> dict[int, dict[str, Any]]:
-    """What each of four processes answers."""
     children = [Forked([answers_of], number) for number in range(NUM_RANKS)]
     found = {}
     for number, child in enumerate(children):
@@ -126,7 +125,6 @@ def test_only_replicas_are_compared(answers):
 
 @needs_fsdp
 def test_what_is_missing_without_a_rank_is_told_by_tensor(answers):
-    """What another rank holds too is not missing."""
     some = {number: answers[number] for number in (0, 1, 3)}
     found = tnp.ranks(replayed(some)).weights("state")
     assert found.told == "3 of 4 ranks: the same 8 tensors"

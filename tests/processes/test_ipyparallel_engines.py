@@ -73,7 +73,6 @@ def test_two_engines_are_one_card_whatever_becomes_of_them():
 
 
 def look_at(client):
-    """Look at both while both answer."""
     found = tnp.ranks(client, timeout=100).weights("model")
     assert found.told == "2 ranks: the same 4 tensors"
     assert found.answered == (1, 0)
@@ -94,7 +93,6 @@ def look_at(client):
 
 
 def lose(client, place):
-    """Lose one after the other."""
     pids = client[:].apply_sync(os.getpid)
     own = tnp.ranks(client, timeout=1)
     busy = client[1].execute(WAIT.format(busy=place / "busy", free=place / "free"), block=False)

@@ -30,18 +30,15 @@ def model(seed: int = 0) -> torch.nn.Module:
 
 
 def simulated(monkeypatch, num=4, **options):
-    """Return ranks that have equal models."""
     own = model()
     return Simulated(monkeypatch, {i: {"model": copy.deepcopy(own)} for i in range(num)}, **options)
 
 
 def ranks(transport, timeout=5.0):
-    """Return all ranks, which are few, or answer at once."""
     return tnp.ranks(transport, timeout=timeout)
 
 
 def test_ranks_that_have_the_same_are_said_once(monkeypatch):
-    """In a sentence, in the text and the page."""
     transport = simulated(monkeypatch, 32)
     found = ranks(transport).weights("model")
     assert found.told == "32 ranks: the same 4 tensors"
@@ -110,7 +107,6 @@ def test_whoever_does_not_answer_has_a_sentence_and_the_card_comes_in_time(monke
 
 
 def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
-    """Of names, of attributes and of weights."""
     found = ranks(simulated(monkeypatch, 2)).weights("mdoel")
     assert found.silent[1] == "engine 1 has no 'mdoel'; the closest is 'model'"
     assert found.told == "0 of 2 ranks"
@@ -125,20 +121,11 @@ def test_who_has_no_such_name_is_told_the_closest(monkeypatch):
 @pytest.mark.parametrize(
     "expression",
     [
-        "",
-        "f(model)",
-        "model.weight + 1",
-        "[x for x in y]",
-        "lambda: 0",
-        "model[i",
-        "a; b",
-        "model[f()]",
-        "(a, b)[0]",
+        "", "f(model)", "model.weight + 1", "[x for x in y]", "lambda: 0", "model[i", "a; b", "model[f()]", "(a, b)[0]",
         "a[b:c]",
     ],
-)
+)  # fmt: skip
 def test_nothing_else_than_names_attributes_and_constant_keys_is_followed(monkeypatch, expression):
-    """Before anybody is asked."""
     transport = simulated(monkeypatch)
     with pytest.raises(tnp.TensornpError, match="must consist of names"):
         ranks(transport).weights(expression)
@@ -146,7 +133,6 @@ def test_nothing_else_than_names_attributes_and_constant_keys_is_followed(monkey
 
 
 def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
-    """A process tells what it is instead."""
     ran = []
 
     class Holder:
@@ -170,7 +156,6 @@ def test_a_path_is_not_opened_and_no_property_runs(monkeypatch, tmp_path):
 
 
 def test_names_that_could_clear_a_terminal_or_be_markup_are_escaped(monkeypatch):
-    """In the text, the page and each sentence."""
     bad = "a\x1b[2J<script>\u202e\ud800"
     transport = Simulated(monkeypatch, {i: {"w": {bad: torch.ones(i + 1)}} for i in range(3)})
     found = ranks(transport).weights("w")
@@ -197,14 +182,12 @@ def test_ranks_have_the_numbers_of_their_group(monkeypatch):
 
 @pytest.mark.parametrize("client", [None, 3, "rc", object(), SimpleNamespace(ids=[0]), SimpleNamespace, Simulated])
 def test_what_is_no_client_is_refused(client):
-    """In one sentence."""
     with pytest.raises(tnp.TensornpError, match=r"ids and submit\(id, function, \*args\)"):
         tnp.ranks(client)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), "5", None, True, 1e9])
 def test_what_is_no_time_is_refused(monkeypatch, timeout):
-    """In one sentence."""
     with pytest.raises(tnp.TensornpError, match="timeout must be a number of seconds"):
         tnp.ranks(simulated(monkeypatch), timeout=timeout)
 
@@ -230,7 +213,6 @@ def test_an_answer_changes_nothing_and_no_mode_sees_it():
 
 
 def figures_of(stats):
-    """Return the numbers of statistics."""
     return [getattr(stats, name) for name in FIGURES]
 
 
@@ -289,7 +271,6 @@ def test_replicas_that_differ_are_named(monkeypatch):
 
 
 def test_another_shape_is_told(monkeypatch):
-    """Beside other bits."""
     every = [torch.ones(3, 4), torch.ones(4, 3), torch.zeros(4, 3), torch.zeros(4, 3)]
     found = ranks(Simulated(monkeypatch, {i: {"w": {"a": one}} for i, one in enumerate(every)})).weights("w").drift()
     assert dict(found) == {"a": "differs on ranks 0..1"}

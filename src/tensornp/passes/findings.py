@@ -49,7 +49,6 @@ def _has_failed(call: Call, errors: Sequence[str]) -> bool:
 
 
 def failure_of(record: PassRecord) -> Finding | None:
-    """Return the finding on the error that ended the block."""
     if not record.error:
         return None
     match = _OVERWRITTEN.search(record.error)
@@ -252,8 +251,7 @@ def _buffers(record: PassRecord) -> Iterator[Finding]:
     odd = {name: found for name, found in record.buffers.items() if found[1].is_odd}
     if odd:
         index, value = next(iter(odd.values()))
-        word = value.figures.word if value.figures is not None else ""
-        fact = f"{listed(list(odd))} {'contains' if len(odd) == 1 else 'contain'} {word} after this pass"
+        fact = f"{listed(list(odd))} {'contains' if len(odd) == 1 else 'contain'} {value.word} after this pass"
         yield Finding("buffer", fact, "", index, record.calls[index].source)
 
 

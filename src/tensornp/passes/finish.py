@@ -14,10 +14,9 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
-from tensornp.passes.readable import is_ordinary
+from tensornp.passes.readable import Row, is_ordinary
 from tensornp.passes.recorder import Recorder
 from tensornp.passes.records import RAISED, RETURNED, THE_CELL, Figures, PassRecord, SourceLine, Value, add_gradient
-from tensornp.passes.row_table import Row
 from tensornp.passes.tensors import MAX_KEPT
 
 

@@ -36,7 +36,6 @@ class Known:
 
     @property
     def expression(self) -> str:
-        """The code of the module; empty if no name reaches it."""
         return self.root.code + self.code if self.root.code and self.code is not None else ""
 
 

@@ -66,7 +66,6 @@ class OperatorMode(TorchDispatchMode):
     def __init__(self, recorder: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder = recorder
-        self._is_choosy = recorder.only is not None
         self._by_number: dict[int, Call | None] = {}
 
     @classmethod
@@ -115,7 +114,7 @@ class OperatorMode(TorchDispatchMode):
         node = _node_at_work() if _graph_task() != -1 and not is_recomputed else None
         call = None
         if node is None:
-            if not self._is_choosy or (inner is not None and inner.is_within):
+            if recorder.only is None or (inner is not None and inner.is_within):
                 call = Call(-1, OPERATOR, kind.name, parent=inner.call.index if inner is not None else 0)
                 call.source = place_of(frame)
                 # A step of an optimizer runs without gradients, and its closure with them.
@@ -131,7 +130,7 @@ class OperatorMode(TorchDispatchMode):
         """Return an operator of a backward: sequence numbers, in one thread, lead from a node to its operator."""
         name, number = type(node).__name__, node._sequence_nr()
         forward = None if len(self._recorder.stacks) > 1 else self._by_number.get(number)
-        if self._is_choosy and forward is None:
+        if self._recorder.only is not None and forward is None:
             return None
         call = Call(-1, OPERATOR, kind.name, parent=0, phase=BACKWARD, detail=name)
         is_own = forward is not None and _is_node_of(name, forward.name)

@@ -89,7 +89,7 @@ def _is_start(value: Value) -> bool:
 
 
 def _is_nan(value: Value) -> bool:
-    return value.figures is not None and value.figures.has_nan
+    return value.word == "NaN"
 
 
 def _places(record: PassRecord, start: _Place, is_sought: Callable[[Value], bool]) -> list[_Place]:
@@ -136,8 +136,7 @@ def _reads(record: PassRecord, call: Call, until: Call | None, is_sought: Callab
 
 def _finding(record: PassRecord, place: _Place) -> Finding:
     how, call, value, path, _ = place
-    word = value.figures.word if value.figures is not None else ""
-    where, source = call, call.source
+    word, where, source = value.word, call, call.source
     if how == _INPUT:
         fact = f"input {path} of {call.title} contained {word}".replace("  ", " ")
         explanation = "no followed call returned it"
@@ -177,8 +176,7 @@ def _step_before(record: PassRecord, place: _Place) -> tuple[Step | None, bool]:
 
 
 def _weight_finding(place: _Place, step: Step | None, *, was_finite: bool) -> Finding:
-    call, figures = place.call, place.value.figures
-    word = figures.word if figures is not None else ""
+    call, word = place.call, place.value.word
     when = "after this pass" if place.is_final else f"when {call.title} was called"
     source = call.source if step is None else step.source
     explanation = "it was finite at the call before" if was_finite else ""
@@ -226,7 +224,7 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
     at_first = came[first].call
     outputs = record.calls[at_first].outputs.values() if at_first is not None else ()
     # A gradient of -Inf may come from an output of Inf.
-    words = [one.figures.word for one in outputs if one.figures is not None and not one.figures.is_finite]
+    words = [one.word for one in outputs if one.word]
     explanation = f"its output contained {words[0]}" if words else ""
     step = record.step_of(record.calls[index]) if index is not None else 0
     before = next((one.call for one in reversed(came[:first]) if one.call is not None), None)
@@ -251,8 +249,8 @@ def _operator_of_backward(record: PassRecord, call: Call) -> Finding:
     name = forward.title if forward is not None else call.detail or call.title
     parent = record.calls[call.parent or 0]
     where = f" in {parent.title}" if parent.kind == records.MODULE else ""
-    outputs = [one for one in call.outputs.values() if one.figures is not None and not one.figures.is_finite]
-    words = {one.figures.word for one in outputs if one.figures is not None}
+    outputs = [one for one in call.outputs.values() if one.word]
+    words = {one.word for one in outputs}
     word = "NaN" if "NaN" in words else next(iter(words), "NaN")
     explanation = range_left(outputs[0], call.inputs.values(), "the gradient") if outputs else ""
     if not explanation and forward is not None:
@@ -277,7 +275,5 @@ def _gradients(record: PassRecord) -> list[_Came]:
 
 
 def _is_first_odd(call: Call) -> bool:
-    if call.phase != records.BACKWARD or call.asked_for:
-        return False
-    is_odd = any(one.figures is not None and not one.figures.is_finite for one in call.outputs.values())
+    is_odd = call.phase == records.BACKWARD and not call.asked_for and any(one.word for one in call.outputs.values())
     return is_odd and not any(one.is_odd for one in call.inputs.values())

@@ -33,7 +33,6 @@ from tensornp.passes.tensors import Tensors
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
 _graph_task: Any = torch._C._current_graph_task_id
-_TOO_DEEP = "calls near Python's recursion limit were not followed"
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
 
 
@@ -166,8 +165,8 @@ class Recorder:
                 method(*args)
         except Exception as error:
             # Near the limit of recursion there is no room for another call.
-            is_deep = isinstance(error, RecursionError)
-            self.problems.append(_TOO_DEEP if is_deep else told("a call of a pass", error))
+            too_deep = "calls near Python's recursion limit were not followed"
+            self.problems.append(too_deep if isinstance(error, RecursionError) else told("a call of a pass", error))
 
     def _begin(self, module: torch.nn.Module, args: Any, place: Any, is_grad_enabled: bool) -> None:
         stack, outer = self.stacks.setdefault(threading.get_ident(), []), self.innermost()

@@ -128,6 +128,10 @@ class Value:
     def is_odd(self) -> bool:
         return self.figures is not None and self.figures.is_odd
 
+    @property
+    def word(self) -> str:
+        return "" if self.figures is None else self.figures.word
+
     def __repr__(self) -> str:
         text = self.note if self.figures is None else wording.figures_text(self.figures)
         return wording.line_of("Value", wording.shape_text(self), (self.relation,), text)
@@ -201,7 +205,7 @@ class Call:
     def __repr__(self) -> str:
         facts = [fact for fact in (self.phase, self.status) if fact not in (FORWARD, RETURNED)]
         sides = [wording.shape_text(next(iter(side.values()))) for side in (self.inputs, self.outputs) if side]
-        words = [one.figures.word for one in self.outputs.values() if one.figures is not None and one.is_odd]
+        words = [one.word for one in self.outputs.values() if one.is_odd]
         text = ", ".join((*filter(None, (" → ".join(sides),)), *words[:1]))
         return wording.line_of("Call", self.title, (*facts, cut(self.error, 100)), text)
 

@@ -18,11 +18,9 @@ from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.passes.readable import STORED, is_ordinary, readable_of, stored_of
+from tensornp.passes.readable import STORED, RowTable, is_ordinary, readable_of, stored_of
 from tensornp.passes.records import IN_PLACE, NEW, VIEW, Value
-from tensornp.passes.row_table import RowTable
 
-IN_A_TRANSFORM = "inside a torch.func transform: not read"
 MAX_KEPT = 256 * 2**20
 """Bytes of all copies."""
 _SWEEP = 64
@@ -272,7 +270,8 @@ def _shape_of(tensor: Any) -> tuple[Any, ...]:
 
 def _unread(tensor: Any, maker: int | None, error: Exception) -> Value:
     is_wrapped = torch_private.is_functorch_wrapper(tensor)
-    value = Value((), "", "", False, maker, note=IN_A_TRANSFORM if is_wrapped else f"not read: {type(error).__name__}")
+    note = "inside a torch.func transform: not read" if is_wrapped else f"not read: {type(error).__name__}"
+    value = Value((), "", "", False, maker, note=note)
     with suppress(Exception):
         value.shape, value.dtype, value.device = _shape_of(tensor), name_of(tensor.dtype), str(tensor.device)
         value.requires_grad = bool(tensor.requires_grad)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
@@ -91,7 +91,7 @@ class OnRanks:
         return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
 
 
-class _ByName(Mapping[str, _Found]):
+class _ByName(UserDict[str, _Found]):
     """A mapping by the names of weights, and the ids of answering and silent processes."""
 
     told: str
@@ -99,18 +99,10 @@ class _ByName(Mapping[str, _Found]):
 
     def __init__(self, answers: Answers, expression: str, found: dict[str, _Found]) -> None:
         self.expression, self.answered, self.silent = expression, answers.answered, answers.silent
-        self._found = found
+        super().__init__(found)
 
-    def __getitem__(self, name: str) -> _Found:
-        if name in self._found:
-            return self._found[name]
-        raise NoSuchWeightError(f"there is nothing of {shown_name(str(name))}{closest(str(name), self._found)}")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
-
-    def __len__(self) -> int:
-        return len(self._found)
+    def __missing__(self, name: str) -> _Found:
+        raise NoSuchWeightError(f"there is nothing of {shown_name(str(name))}{closest(str(name), self.data)}")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {cut(self.expression, MAX_SHOWN)}, {self.told}>"
@@ -191,12 +183,10 @@ def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
     differing = [rank for rank in parts if rank not in same]
-    owned: list[tuple[Row, TensorStats]] = []
-    for first, *others in _replicas((rank, name, part) for rank, part in same.items()).values():
-        part = same[first[0]]
-        if part.stats is not None:
-            owned.append((part, part.stats))
-        differing += [rank for ranks in others for rank in ranks]
+    groups = _replicas((rank, name, part) for rank, part in same.items()).values()
+    differing += [rank for _, *others in groups for ranks in others for rank in ranks]
+    parts_read = [same[first[0]] for first, *_ in groups]
+    owned = [(part, part.stats) for part in parts_read if part.stats is not None]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
