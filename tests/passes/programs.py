@@ -126,6 +126,50 @@ def penalized(training: Training) -> None:
     training.step()
 
 
+def by_functions(training: Training) -> None:
+    """Take gradients by a transform."""
+    parameters, x = dict(training.model.named_parameters()), inputs()
+
+    def loss_of(given: dict[str, torch.Tensor]) -> torch.Tensor:
+        out: torch.Tensor = torch.func.functional_call(training.model, given, (x,))
+        return out.square().mean()
+
+    grads, loss = torch.func.grad_and_value(loss_of)(parameters)
+    training.losses.append(loss.detach())
+    training.pause()
+    for name, parameter in parameters.items():
+        parameter.grad = grads[name]
+    training.step()
+
+
+def of_computed_weights(training: Training) -> None:
+    """Call a model with weights that are made of its own: none of them is a leaf of the graph."""
+    made = {name: one * 1.5 for name, one in training.model.named_parameters()}
+    out = torch.func.functional_call(training.model, made, (inputs(),))
+    training.backward(out.square().mean())
+    training.step()
+
+
+def two_threads(training: Training) -> None:
+    """Train two models at once; each by itself, since torch adds to one gradient in no order."""
+    losses: dict[int, torch.Tensor] = {}
+    xs = [inputs(), inputs()]
+
+    def work(i: int) -> None:
+        loss = training.model[i](xs[i]).square().mean()  # type: ignore[index]
+        loss.backward()
+        losses[i] = loss.detach()
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    training.losses += [losses[i] for i in range(2)]
+    training.pause()
+    training.step()
+
+
 def in_thread(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     out: list[torch.Tensor] = []
     thread = threading.Thread(target=lambda: out.append(model(x)))
@@ -209,9 +253,12 @@ PROGRAMS: dict[str, Program] = (
         "closure": Program(small, of_a_closure, lbfgs),
         "fused": Program(small, lambda training: scored(training, plain), adam_fused),
         "vmap": Program(small, lambda training: scored(training, lambda model, x: torch.vmap(model)(x))),
+        "functions": Program(small, by_functions),
+        "computed weights": Program(small, of_computed_weights),
         "inference": Program(lambda: MODELS["encoder"]().eval(), without_gradients),
         "penalty": Program(small, penalized),
         "nested": Program(MODELS["dropout"], nested),
+        "two threads": Program(lambda: nn.ModuleList([small(), small()]), two_threads),
     }
     | (
         # Before, what dynamo keeps of a module decides whether its parameters can be swapped.

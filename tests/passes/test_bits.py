@@ -20,9 +20,9 @@ FOLLOWS: dict[str, Callable[[Any], Any]] = {
 }
 UNSEEN = {
     "bound": ("compiled",),
-    "all": ("thread",),
-    "without gradients": ("thread",),
-    "operators": ("thread",),
+    "all": ("thread", "threads"),
+    "without gradients": ("thread", "threads"),
+    "operators": ("thread", "threads"),
 }
 """Programs of which no call is seen: in another thread where no model is named, of what was made of a named one."""
 STOPS = (("return", 0), (ValueError, 1), (KeyboardInterrupt, 2))

@@ -224,7 +224,7 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     shares = (logs - low) / (high - low) if high > low else np.full(len(logs), 0.5)
     shares = np.nan_to_num(shares)
     shares[-1] = shares[-1] if first_odd is None else 1
-    bars = sparkline_text((shares + 0.05).tolist())
-    columns = np.repeat(shares, _WIDTH_PX // len(shares))
-    picture = img_html(bars_png(columns, _HEIGHT_PX), f"{text}, log scale", len(columns), _HEIGHT_PX)
+    bars, width = sparkline_text((shares + 0.05).tolist()), _WIDTH_PX // len(shares)
+    columns, num_odd = np.repeat(shares, width), 0 if first_odd is None else width
+    picture = img_html(bars_png(columns, _HEIGHT_PX, num_odd), f"{text}, log scale", len(columns), _HEIGHT_PX)
     return Drawn(f"{text}  {bars}", f"{picture}&ensp;{text}, log scale")

@@ -36,6 +36,8 @@ ON_NEGINF: Colour = (70, 70, 70)
 """The second colours of the patterns: of the three that stand on no scale."""
 BARS: Colour = (128, 128, 128)
 """Colour of a histogram: a contrast of at least 3 to 1 to a white page and to a dark one."""
+ODD_BARS: Colour = (217, 119, 6)
+"""Colour of a bar that stands for NaN or Inf."""
 LABEL: Colour = (118, 118, 118)
 """Colour of letters within a picture, readable on either page."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"

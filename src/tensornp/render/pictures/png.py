@@ -32,10 +32,11 @@ def histogram_png(histogram: Histogram, width: int = 64, height: int = 16) -> by
     return bars_png(cells / (cells.max() or 1), height)
 
 
-def bars_png(shares: np.ndarray[Any, Any], height: int) -> bytes:
-    """Return a bar for each share from 0 to 1, a pixel wide, on a base line."""
-    rows = np.arange(height)[::-1, None]
-    return palette_png((rows <= np.ceil(shares * (height - 1))).astype(np.uint8), [(0, 0, 0), palette.BARS])
+def bars_png(shares: np.ndarray[Any, Any], height: int, num_odd: int = 0) -> bytes:
+    """Return a bar for each share from 0 to 1, a pixel wide, on a base line; the last `num_odd` are amber."""
+    bars = (np.arange(height)[::-1, None] <= np.ceil(shares * (height - 1))).astype(np.uint8)
+    bars[:, len(shares) - num_odd :] *= 2
+    return palette_png(bars, [(0, 0, 0), palette.BARS, palette.ODD_BARS][: 3 if num_odd else 2])
 
 
 def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
