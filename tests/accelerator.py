@@ -36,7 +36,6 @@ class Ledger:
     to_host: int = 0
 
     def clear(self) -> None:
-        """Start anew."""
         self.__init__()  # type: ignore[misc]
 
 
@@ -46,7 +45,6 @@ _kept: list[Any] = []
 
 
 def register() -> Ledger:
-    """Register the device and return its ledger."""
     _setup_privateuseone_for_python_backend("card")
     aten = torch.ops.aten
     library, others = torch.library.Library("aten", "IMPL"), torch.library.Library("_", "IMPL")

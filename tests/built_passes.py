@@ -71,11 +71,9 @@ class Built:
             return call
 
     def operator(self, name: str, **facts: Any) -> Call:
-        """Make a call of an operator."""
         return self.leaf(name, "", OPERATOR, **facts)
 
     def record(self, **facts: Any) -> PassRecord:
-        """Return the pass of these calls."""
         return PassRecord(self.calls, **facts)
 
 
@@ -90,7 +88,6 @@ class Run:
         self.origin = next((one for one in self.findings if one.kind in ("nan", "inf")), None)
 
     def find(self, name: str) -> list[Call]:
-        """Return the calls of one module."""
         return [one for one in self.calls if one.name == name]
 
 
@@ -162,7 +159,6 @@ class _Model:
             pass
 
     def layer(self, i: int, **more: Any) -> None:
-        """Make the calls of a layer."""
         name, scale, up = f"layers.{i}", 1.0 + 0.1 * i, (4, 128, 1024)
         with self.call(name, "Block", WIDE, WIDE, scale, **more):
             self.leaf(f"{name}.norm1", "LayerNorm", **more)

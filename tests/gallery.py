@@ -1139,7 +1139,6 @@ def torchao_float8() -> Case:
 
 
 def _one_rank() -> Any:
-    """Return a mesh of this process alone."""
     from torch.distributed import init_process_group, is_initialized
     from torch.distributed.device_mesh import init_device_mesh
 

@@ -36,7 +36,6 @@ def main() -> None:
 
 
 def num_lines(path: Path) -> int:
-    """Return how many lines a file has."""
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
@@ -47,12 +46,10 @@ def arrows_from(path: Path, name: str, names: dict[str, Path]) -> set[str]:
 
 
 def room_of(name: str) -> str:
-    """Return the room of a module."""
     return name.rpartition(".")[0]
 
 
 def circles(edges: dict[str, set[str]]) -> str:
-    """Return whether modules import each other."""
     try:
         graphlib.TopologicalSorter(edges).prepare()
     except graphlib.CycleError as error:

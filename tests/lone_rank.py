@@ -52,12 +52,10 @@ class LoneRank:
 
     @contextmanager
     def destroyed(self) -> Iterator[None]:
-        """Destroy the group of processes, for good."""
         dist.destroy_process_group()
         yield
 
     def tensors(self) -> dict[str, Any]:
-        """Return a DTensor of each placement."""
         from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 
         local = torch.arange(24.0).view(6, 4)

@@ -106,6 +106,5 @@ def nothing_was_asked() -> bool:
 
 
 def forget_what_was_asked() -> None:
-    """Begin anew."""
     for cls in NOTICING:
         cls.asked.clear()

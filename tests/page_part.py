@@ -11,7 +11,6 @@ PATIENCE_S = 60
 
 
 def wait(is_there: Callable[[], object]) -> None:
-    """Wait until something is so, or fail."""
     end = time.monotonic() + PATIENCE_S
     while not is_there():
         assert time.monotonic() < end, "no answer"
@@ -32,7 +31,6 @@ class PagePart:
         self.answers.append(json.loads(json.dumps(content, allow_nan=False)))
 
     def send(self, content: Any) -> None:
-        """Send something, be it a request or not."""
         self.widget._handle_msg({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
 
     def ask(self, kind: str, **request: Any) -> dict[str, Any]:

@@ -52,7 +52,6 @@ def static(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
 
 
 def main() -> None:
-    """Save all notebooks."""
     for path in NOTEBOOKS:
         with tempfile.TemporaryDirectory() as folder:
             nbformat.write(executed(path, Path(folder)), path)

@@ -41,17 +41,14 @@ class Served:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes were sent."""
         return sum(one.nbytes for one in self.requests)
 
     def forget(self) -> None:
-        """Forget what was asked for."""
         self.requests.clear()
 
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Served]:
-    """Serve a folder as long as the block lasts."""
     served = Served(folder)
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"served": served}))
     served.base = f"http://127.0.0.1:{server.server_address[1]}"

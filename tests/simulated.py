@@ -36,11 +36,9 @@ class Simulated:
 
     @property
     def ids(self) -> Iterable[Any]:
-        """The processes."""
         return list(self.names)
 
     def submit(self, id: Any, function: Callable[..., Any], *args: Any) -> Any:
-        """Have one of them answer at once."""
         self.asked.append((id, *args[1:]))
 
         def answered() -> Any:
@@ -68,7 +66,6 @@ class Here:
         self._obj = obj
 
     def submit(self, id: int, function: Callable[..., Any], *args: Any) -> Any:
-        """Answer at once."""
         import __main__
 
         __main__.looked_at = self._obj  # type: ignore[attr-defined]
@@ -81,7 +78,6 @@ class Here:
 
 
 def hang(_: Any) -> Future[Any]:
-    """Never answer."""
     return Future()
 
 
@@ -107,8 +103,6 @@ def end_timers() -> None:
 
 
 def raising(error: BaseException) -> Deed:
-    """Raise an error."""
-
     def deed(_: Any) -> Any:
         raise error
 

@@ -97,7 +97,6 @@ class Found:
 
 
 def call_functions(found: Found, name: str, obj: Any) -> None:
-    """Call all public functions."""
     for function, looks in FUNCTIONS.items():
         for look in looks:
             found.do(f"{function}({name})", partial(look, obj))
@@ -146,7 +145,6 @@ def run_magics(found: Found, name: str, obj: Any) -> None:
 
 
 def printed(shell: Any, cell: str) -> str:
-    """Return all that a cell prints, shows and logs."""
     from IPython.utils.capture import capture_output
 
     log = io.StringIO()

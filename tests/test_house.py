@@ -67,7 +67,6 @@ class Names(NamedTuple):
 
 @functools.cache
 def names_of(path: Path) -> Names:
-    """Return what a file names."""
     names = Names(set(), set(), set())
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -85,7 +84,6 @@ def names_of(path: Path) -> Names:
 
 
 def imports_of(path: Path) -> set[str]:
-    """Return every module that a file imports."""
     return names_of(path).imports
 
 

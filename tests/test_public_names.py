@@ -24,12 +24,10 @@ COMPARED = (
 
 
 def model():
-    """Return a small model."""
     return torch.nn.Sequential(torch.nn.Linear(2, 2))
 
 
 def followed():
-    """Return a pass of it."""
     net = model()
     with tnp.follow(net) as run:
         net(torch.ones(1, 2))
@@ -37,7 +35,6 @@ def followed():
 
 
 def vector():
-    """Return a tensor."""
     return torch.arange(3.0)
 
 

@@ -83,7 +83,6 @@ def _all_of(found: Any, depth: int = 3) -> list[str]:
 
 
 def _entry(entry: WeightEntry) -> list[Any]:
-    """Return all that can be asked of a weight."""
     parts = [...] if not entry.shape else [..., 0]
     asked = [lambda part=part: entry.plan(part) for part in parts if hasattr(entry, "plan")]
     asked += [lambda part=part: entry.to_numpy(part, copy=None) for part in parts]

@@ -68,7 +68,6 @@ def written(
 
 
 def whole(tensor: torch.Tensor) -> tuple[torch.Tensor, Boxes]:
-    """Return a tensor of one chunk."""
     return tensor, [((0,) * tensor.dim(), tuple(tensor.shape))]
 
 

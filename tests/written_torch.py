@@ -11,12 +11,10 @@ import numpy as np
 
 
 def text(value: str) -> bytes:
-    """Return the opcode that pushes a text."""
     return b"X" + struct.pack("<I", len(value.encode())) + value.encode()
 
 
 def number(value: int) -> bytes:
-    """Return the opcode that pushes an integer."""
     data = value.to_bytes(value.bit_length() // 8 + 1, "little")
     return b"\x8a" + bytes([len(data)]) + data
 

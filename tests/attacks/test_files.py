@@ -44,13 +44,11 @@ ODD = [b"/../", b"\\u202e", b"\x1b[2J", b"1e999", b"[" * 200, b"9" * 5000]
 
 
 def flipped(data: bytearray, draw: random.Random) -> None:
-    """Turn some bits around."""
     for _ in range(draw.randint(1, 8)):
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
 
 
 def cut(data: bytearray, draw: random.Random) -> None:
-    """End early."""
     del data[draw.randrange(len(data)) :]
 
 

@@ -104,7 +104,6 @@ PROGRAMS = (convolutions, attention, two_players, by_hand)
 
 
 def look(names: Names) -> None:
-    """Look at everything in every way."""
     ip = shell()
     ip.user_ns.update(names)
     tensors = {name: t for name, t in names.items() if isinstance(t, torch.Tensor)}

@@ -43,7 +43,6 @@ def make_card(tensor: torch.Tensor, look: Look | None = None, options: DisplayOp
 
 
 def ledger_over(namespace: dict[str, Any]) -> Ledger:
-    """Return the ledger of a shell with these names."""
     shell = InteractiveShell()
     shell.user_ns.update(namespace)
     return Ledger(ShellSession(shell), lambda: OPTIONS)

@@ -26,7 +26,6 @@ class Spread:
 
     @classmethod
     def of(cls, figures: Iterable[float]) -> Spread:
-        """Return the spread of at least one figure."""
         figures = list(figures)
         tenths = quantiles(figures, n=10, method="inclusive") if len(figures) > 1 else figures * 9
         return cls(tenths[0], tenths[4], tenths[8])
@@ -122,7 +121,6 @@ class Figure:
         return f"≤ {limit}: {'holds' if self.claimed.median <= self.at_most else 'DOES NOT HOLD'}"
 
     def cells(self) -> tuple[str, ...]:
-        """Return the line, cell by cell."""
         return (
             self.what,
             self.own.in_unit(self.unit),

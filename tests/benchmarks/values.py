@@ -30,7 +30,6 @@ READ = "a plain read (np.max by blocks)"
 
 
 def report(*, quick: bool) -> Iterator[Figure | str]:
-    """Yield figures of each."""
     numel = 10_000_000 if quick else 100_000_000
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -53,7 +52,6 @@ def _blocks_read(array: np.ndarray[Any, Any]) -> None:
 
 
 def _by_numpy(*arguments: Any, **options: Any) -> Any:
-    """Scan without numba."""
     with mock.patch.object(fast, "load", lambda: None):
         return scan(*arguments, **options)
 

@@ -52,7 +52,6 @@ with safe_open(path, "pt") as file:
 
 
 def report(*, quick: bool) -> Iterator[Figure]:
-    """Yield figures of each."""
     with tempfile.TemporaryDirectory() as folder:
         yield from _listing(Path(folder), quick)
         yield from _many(Path(folder), 20_000 if quick else 200_000)

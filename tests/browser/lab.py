@@ -185,7 +185,6 @@ class Notebook:
         assert not failed.count(), failed.first.inner_text()
 
     def start_cell(self, index: int) -> None:
-        """Run a cell, without waiting for its end."""
         content = self.cell(index).locator(".cm-content")
         content.click()
         # On a busy machine a key may come before the editor has the focus.

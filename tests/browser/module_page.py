@@ -117,7 +117,6 @@ class ModulePage:
         self.settle()
 
     def press(self, *keys: str) -> None:
-        """Press keys, and settle after each."""
         for key in keys:
             self.page.keyboard.press(key)
             self.settle()
@@ -134,7 +133,6 @@ class TreePage(ModulePage):
         self.settle()
 
     def row(self, name: str) -> Locator:
-        """Return the first line of that name."""
         return self.grid.locator("tbody tr").filter(has=self.page.get_by_text(name, exact=True)).first
 
     def names(self) -> list[str]:

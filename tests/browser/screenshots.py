@@ -92,7 +92,6 @@ def shoot(browser: Browser, server: Server, *, dark: bool) -> Path:
 
 
 def main() -> None:
-    """Write all images."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     server = Server(Path(tempfile.mkdtemp(prefix="tensornp-")))
     try:

@@ -26,7 +26,6 @@ def net(scale: float = 1.0) -> torch.nn.Module:
 
 
 def followed(scale: float = 1.0) -> tnp.FollowedPass:
-    """Return a pass over that model."""
     model = net(scale)
     with tnp.follow(model) as run:
         model(torch.ones(3, 4)).sum().backward()
@@ -35,7 +34,6 @@ def followed(scale: float = 1.0) -> tnp.FollowedPass:
 
 @pytest.fixture(scope="module")
 def views() -> dict[str, str]:
-    """Return static HTML by what it is of."""
     values = torch.linspace(-1, 1, 300).reshape(60, 5)
     values[3, 2] = torch.nan
     weight = torch.zeros(3, 4)

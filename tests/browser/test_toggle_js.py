@@ -45,8 +45,6 @@ WAITING = "waiting for the kernel …"
 
 
 class Announced:
-    """What is announced on a page from now on."""
-
     def __init__(self, page: Page) -> None:
         self._page = page
         page.evaluate(LISTEN)
@@ -81,7 +79,6 @@ class Toggle(ModulePage):
         return self.page.get_by_role("radio", name=mode, exact=True)
 
     def answer_next(self) -> None:
-        """Answer, once the page has asked."""
         self.page.wait_for_function(f"window.sent.length > {self.num_answered}")
         self.answer()
 

@@ -85,7 +85,6 @@ def look_at_weights(explorer: Any) -> None:
 
 
 def look_at_tensor(t: torch.Tensor) -> None:
-    """Ask for its metadata, and show it."""
     tnp.inspect(t)
     assert "Error" not in display(t)
 

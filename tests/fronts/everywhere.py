@@ -43,7 +43,6 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def words_of(page: str) -> str:
-    """Return what HTML says, without its tags."""
     return html.unescape(re.sub("<[^>]*>", " ", page))
 
 

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def per_tensor(shape: tuple[int, ...], dtype: str = "qint8", scale: float = 0.1, zero: int = 3) -> torch.Tensor:
-    """Return codes of all sizes."""
     most = np.iinfo(QINTS[dtype])
     codes = np.random.default_rng(0).integers(most.min, most.max, shape, dtype=QINTS[dtype], endpoint=True)
     return torch._make_per_tensor_quantized_tensor(torch.from_numpy(codes), scale, zero)
@@ -111,8 +110,6 @@ def test_the_values_are_those_that_torch_makes_of_the_file(tmp_path, name, kind)
 
 
 class Model(torch.nn.Module):
-    """Layers that are quantized in their own ways."""
-
     def __init__(self) -> None:
         super().__init__()
         self.fc, self.rnn = torch.nn.Linear(4, 3), torch.nn.LSTM(4, 3)

@@ -47,7 +47,6 @@ TRAPS: dict[str, Trap] = {}
 
 
 def trap(made: Trap) -> Trap:
-    """Note a trap by its name."""
     TRAPS[made.__name__.replace("_", " ")] = made
     return made
 
@@ -241,7 +240,6 @@ def canary(folder: Path) -> bytes:
 
 
 def with_canary(folder: Path) -> bytes:
-    """Return a pickle of a tensor besides a command."""
     return named(tensor())[:-1] + text("bad") + canary(folder) + b"s."
 
 

@@ -18,8 +18,6 @@ import tensornp as tnp
 
 
 class Model(nn.Module):
-    """What modules hold."""
-
     def __init__(self) -> None:
         super().__init__()
         self.embed = nn.Embedding(10, 4)

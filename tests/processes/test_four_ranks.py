@@ -35,7 +35,6 @@ def whole_of(name: str) -> torch.Tensor:
 
 
 def answers_of(number: int) -> dict[str, Any]:
-    """Return what one rank answers to each question."""
     from torch.distributed.tensor import DTensor, Replicate, Shard
 
     import __main__

@@ -17,8 +17,6 @@ from tensornp.widget.page import NONSENSE
 
 
 class Shown(PagePart):
-    """The calls of a record on a page."""
-
     def __init__(self, record: PassRecord, opened: str = "run") -> None:
         self.record = record
         super().__init__(CallsWidget(Run(record), opened=opened, anchor="a"))

@@ -82,7 +82,6 @@ class Kernel:
 
 @pytest.fixture(scope="module")
 def plain_kernel() -> Iterator[Kernel]:
-    """A kernel without tensornp."""
     kernel = Kernel()
     yield kernel
     kernel.client.stop_channels()

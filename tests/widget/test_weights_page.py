@@ -33,8 +33,6 @@ class Reached:
 
 
 class Shown(PagePart):
-    """The tree of weights on a page."""
-
     def __init__(self, obj: Any, **options: Any) -> None:
         self.explorer = tnp.weights(obj, expression="model")
         self.objects = {entry.code: entry.tensor for entry in self.explorer.values()}
@@ -52,7 +50,6 @@ class Shown(PagePart):
         return [row["name"] for row in self.rows(**request) if "name" in row]
 
     def columns(self) -> list[str]:
-        """Return the columns of the tree."""
         return [*self.rows()[0]["cells"]]
 
     def findings(self) -> list[dict[str, Any]]:

@@ -96,15 +96,11 @@ class _Holder:
 
 
 class WithArray(_Holder):
-    """Has ``__array__``."""
-
     def __array__(self, dtype=None, copy=None):
         return self.array
 
 
 class WithDlpack(_Holder):
-    """Has ``__dlpack__``."""
-
     def __dlpack__(self, **arguments):
         return self.array.__dlpack__(**arguments)
 

@@ -32,7 +32,6 @@ class Cube(torch.autograd.Function):
 
 
 def leaves() -> dict[str, torch.Tensor]:
-    """Return fresh leaves of fixed values."""
     generator = torch.Generator().manual_seed(0)
     shapes = {"x": (1, 2, 4, 4), "w": (3, 2, 2, 2), "v": (4, 4)}
     return {n: torch.rand(s, generator=generator).add_(0.5).requires_grad_() for n, s in shapes.items()}

@@ -17,7 +17,6 @@ def history_of(tensor):
 
 
 def census_in(namespace, **arguments):
-    """Return the table of a namespace."""
     return census_of(Survey(namespace, 600), **{"max_rows": 40, **arguments})
 
 

@@ -52,8 +52,6 @@ class Tracked(torch.Tensor):
 
 @dataclass
 class Batch:
-    """Also a container."""
-
     values: torch.Tensor
     other: torch.Tensor
 

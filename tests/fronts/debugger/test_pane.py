@@ -15,8 +15,6 @@ from tensornp.fronts.debugger import children_of, line_of
 
 
 class Odd(torch.Tensor):
-    """A class whose attributes raise."""
-
     @property
     def shape(self):
         raise RuntimeError("asked for its shape")

@@ -20,8 +20,6 @@ from tensornp.session import ledger
 
 
 class Shell:
-    """The shell and the few gestures of the tests."""
-
     def __init__(self, ip: InteractiveShell) -> None:
         self.ip = ip
         self.namespace = ip.user_ns
@@ -70,7 +68,6 @@ class Shell:
         return data
 
     def complete(self, line: str) -> list[str]:
-        """Return what TAB offers at the end of `line`."""
         with provisionalcompleter():
             return [completion.text for completion in self.ip.Completer.completions(line, len(line))]
 

@@ -14,8 +14,6 @@ from older import needs_what_is_saved
 
 @pytest.fixture
 def set_option(shell):
-    """Set display options as a user does."""
-
     def set_option(**options):
         for name, value in options.items():
             shell.run(f"%config TensorDisplay.{name} = {value!r}")
@@ -24,12 +22,10 @@ def set_option(shell):
 
 
 def page(shell, obj):
-    """Return the HTML of a card, its texts unescaped."""
     return html.unescape(shell.show(obj)["text/html"])
 
 
 def array(shell, obj):
-    """Return what a card prints of the array."""
     return array_in(shell.show(obj)["text/html"])
 
 

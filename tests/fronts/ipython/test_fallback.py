@@ -31,8 +31,6 @@ class InjectedError(Exception):
 
 
 class Pair(torch.nn.Module):
-    """A module with a parameter and a buffer."""
-
     def __init__(self) -> None:
         super().__init__()
         self.fc = torch.nn.Linear(3, 2)

@@ -55,7 +55,6 @@ def table(shell: Any, line: str = "") -> dict[str, str]:
 
 
 def number(shell: Any) -> int:
-    """Return the number of the next cell."""
     return shell.ip.execution_count
 
 

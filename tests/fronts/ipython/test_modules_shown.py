@@ -55,8 +55,6 @@ def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
 
 
 class Displayed(torch.nn.Linear):
-    """Has a display of its own."""
-
     def _repr_html_(self):
         return "<b>mine</b>"
 

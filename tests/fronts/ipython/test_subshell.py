@@ -57,7 +57,6 @@ class Kernel:
         self.ended: set[str] = set()
 
     def start(self, code: str, subshell: str | None = None) -> str:
-        """Start a cell; returns its id."""
         message = self.client.session.msg("execute_request", {"code": code, "silent": False, "store_history": True})
         message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
@@ -77,7 +76,6 @@ class Kernel:
         return self.outputs.pop(cell, [])
 
     def run(self, code: str, subshell: str | None = None) -> list[dict[str, Any]]:
-        """Run a cell to its end."""
         return self.wait(self.start(code, subshell))
 
 

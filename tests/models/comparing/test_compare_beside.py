@@ -48,7 +48,6 @@ class Counts(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]
-        """Count."""
         for one in self.param_groups[0]["params"]:
             state = self.state[one]
             state["step"] = state.get("step", 0) + 1

@@ -197,8 +197,6 @@ def bad(**fields: Any) -> Any:
 
 
 def chunks(*boxes: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
-    """Return what changes the chunks of 'w'."""
-
     def change(metadata: Metadata) -> None:
         made = [ChunkStorageMetadata(torch.Size(offsets), torch.Size(sizes)) for offsets, sizes in boxes]
         metadata.state_dict_metadata["w"].chunks = made

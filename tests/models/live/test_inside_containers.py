@@ -19,29 +19,21 @@ from tensornp.render.models.comparison import weights_comparison_document
 
 @dataclasses.dataclass
 class Record:
-    """A container with fields."""
-
     held: Any
     beside: Any
 
 
 class Pair(NamedTuple):
-    """A tuple with names."""
-
     held: Any
     beside: Any
 
 
 class Foo:
-    """Holds anything, as an attribute."""
-
     def __init__(self, held: Any) -> None:
         self.held = held
 
 
 class Slotted:
-    """Holds anything, in a slot."""
-
     __slots__ = ("held",)
 
     def __init__(self, held: Any) -> None:

@@ -66,8 +66,6 @@ def test_settings_are_asked_of_torch_alone():
     """A class of the user's is named, and its `extra_repr` is not called."""
 
     class Own(nn.Module):
-        """A module that must not be asked."""
-
         def extra_repr(self) -> str:
             raise AssertionError("called")
 

@@ -19,7 +19,6 @@ NUM_PARAMETERS = sum(map(math.prod, SIZES))
 
 
 def heading(obj: Any) -> str:
-    """Return the heading of a card."""
     return next(line for line in str(tnp.card(obj)).splitlines() if " · " in line)
 
 

@@ -12,8 +12,6 @@ import tensornp as tnp
 
 
 class Holder(nn.Module):
-    """Has a layer, and an attribute."""
-
     def __init__(self, held):
         super().__init__()
         self.layer = nn.Linear(2, 2)

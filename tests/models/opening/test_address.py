@@ -40,7 +40,6 @@ def _no_proxy(monkeypatch):
 
 @pytest.fixture
 def served(tmp_path):
-    """Yield a folder that is served."""
     with serving(tmp_path) as made:
         yield made
 

@@ -31,7 +31,6 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Weights in a file, and the same in memory."""
     folder = tmp_path_factory.mktemp("model")
     made = weights_of(folder)
     return folder / "model.safetensors", made

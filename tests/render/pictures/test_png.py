@@ -28,12 +28,10 @@ def heatmap_of(plane, **options):
 
 
 def even(counts):
-    """Return a histogram of bins of width 1."""
     return Histogram(np.array(counts), np.arange(len(counts) + 1.0), "all elements")
 
 
 def decoded(png):
-    """Return the pixels as RGBA."""
     return np.array(Image.open(io.BytesIO(png)).convert("RGBA"))
 
 

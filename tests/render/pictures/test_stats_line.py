@@ -20,7 +20,6 @@ GRID = torch.arange(12.0).view(3, 4)
 
 
 def line(obj: object, **options: object) -> str:
-    """Return the last line of a card's text."""
     return tnp.card(obj, **options).text.split("\n")[-1]
 
 

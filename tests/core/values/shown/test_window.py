@@ -50,7 +50,6 @@ def cut(array: np.ndarray, window: Window) -> np.ndarray:
 
 
 def holds(window: Window, index: tuple[int, ...]) -> bool:
-    """Return whether the element at `index` is shown."""
     return all(i in places for i, places in zip(index, window.places, strict=True))
 
 
