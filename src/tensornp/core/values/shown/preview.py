@@ -40,7 +40,9 @@ def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]
     chosen = dict(own)
     if own.get("precision") == "auto":
         del chosen["precision"]
-        if _DEFAULTS.items() <= dict(np.get_printoptions()).items():
+        now = np.get_printoptions()
+        # NumPy 2.0 has no `override_repr`.
+        if all(now.get(name) == default for name, default in _DEFAULTS.items()):
             chosen = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values), **chosen}
     if not chosen:
         return nullcontext()
