@@ -319,8 +319,8 @@ def spoilt(ends: tuple[float, ...], **facts: Any) -> PassRecord:
 
 SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     "own code after all calls": (
-        after_the_last(), "NaN first appeared in the code of Net, model.py:9 `fc(x)`",
-        "no module inside returned it; the last call was fc (Linear)",
+        after_the_last(), "NaN first appeared in the code of Net, after it called fc (Linear), model.py:9 `fc(x)`",
+        "no module inside returned it",
     ),
     "a leaf": (
         chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),

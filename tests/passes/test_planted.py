@@ -23,7 +23,8 @@ def expected_of(plan: Plan, record: PassRecord) -> tuple[str, str]:
     if plan.kind != "own code":
         return f"{word} was first produced in {call.title}", plan.name
     inside = record.children(call)
-    place = f", before it called {inside[plan.at].title}" if plan.at < len(inside) else ""
+    is_before = plan.at < len(inside)
+    place = f", {'before' if is_before else 'after'} it called {inside[plan.at if is_before else -1].title}"
     return f"{word} first appeared in the code of {call.title}{place}", plan.name
 
 

@@ -155,8 +155,8 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
             fact, explanation = f"{word} was an argument of {call.title} in {within}", ""
     elif inside := [one for one in record.children(call) if one.kind == records.MODULE]:
         source = inside[-1].source
-        fact = f"{word} first appeared in the code of {call.title}"
-        explanation = f"no module inside returned it; the last call was {inside[-1].title}"
+        fact = f"{word} first appeared in the code of {call.title}, after it called {inside[-1].title}"
+        explanation = "no module inside returned it"
     else:
         fact, explanation = f"{word} was first produced in {call.title}", _made_of(record, call, value)
     is_again = records.RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)

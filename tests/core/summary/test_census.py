@@ -71,13 +71,14 @@ def test_weights_and_their_gradients_belong_to_the_model():
 def test_many_tensors_are_a_line_for_each_variable():
     """With class, number and bytes, the largest first; all names are in a fold below, and few need no such lines."""
     model = torch.nn.Sequential(*[torch.nn.Linear(4, i + 1) for i in range(9)])
-    namespace = {"model": model, "x": torch.zeros(50, 50), "few": {"a": torch.zeros(3)}}
+    x = torch.zeros(50, 50)
+    namespace = {"model": model, "x": x, "few": {"x": x, "a": torch.zeros(3)}}
     census = census_in(namespace)
     names = [(one.name, one.what, one.nbytes) for one in census.variables]
     assert names[0] == ("x", "(50, 50) float32", 10_000)
     assert names[1] == ("model", "Sequential, 18 parameters", 4 * 5 * sum(range(1, 10)))
-    assert names[2] == ("few", "dict, 1 tensor", 12)
+    assert names[2] == ("few", "dict, 1 tensor of its own, 1 shared", 12)
     text, page = census_document(census).text(), census_document(census).html()
     assert "model[8].weight" not in text
-    assert "model[8].weight" in page.partition("<summary>all 20 names</summary>")[2]
+    assert "model[8].weight" in page.partition("<summary>all 21 names</summary>")[2]
     assert "model[1].weight" in census_document(census_in({"model": model[:3]})).text()

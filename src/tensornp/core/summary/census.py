@@ -63,7 +63,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The table and its totals by device and by owner, each storage once."""
+    """The table and its totals by device and by owner, each storage once; and what the last error alone holds."""
 
     groups: tuple[CensusGroup, ...]
     num_tensors: int
@@ -74,6 +74,7 @@ class Census:
     num_left_out: int
     stopped: str
     variables: tuple[Owner, ...] = ()
+    nbytes_of_error: int = 0
 
     def abridged(self, max_rows: int) -> Census:
         """Return the table with at most `max_rows` names; the totals stay."""
@@ -118,6 +119,9 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
     kinds: dict[tuple[str, str], Counter[str]] = {}
     nbytes, first_rows = Counter[Any](), dict[Any, str]()
     firsts = [_first(group) for group in groups]
+    reached = Counter(
+        variable for group in groups for variable in {survey.owner(one) for one in group.found if _is_own_name(one)}
+    )
     # An optimizer reaches the gradients of a model, too.
     unguarded = Unguarded()
     owners = {id(unguarded.grad_of(one.obj)): survey.owner(one) for one in firsts if one.kind == "parameter"}
@@ -134,6 +138,8 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
     lines = []
     for variable, counts in kinds.items():
         what = f"{variable[1]}, {' and '.join(counted(number, kind) for kind, number in counts.items())}"
+        if (num_shared := reached[variable] - counts.total()) > 0:
+            what += f" of its own, {num_shared:,} shared"
         if variable in first_rows:
             what = first_rows[variable]
         lines.append(Owner(variable[0], what, nbytes[variable]))

@@ -59,7 +59,8 @@ def split_line(line: str, options: str) -> tuple[dict[str, str], str]:
     with_value = {one.rstrip("=").split(",")[0] for one in options.split() if one.endswith("=")}
     words = list(_WORD.finditer(line))
     short = "".join(flag[1] + ":" * (long in with_value) for flag, long in flags.items() if flag[1] != "-")
-    long_names = [long + "=" * (long in with_value) for long in flags.values()]
+    # A name that stands twice would have no prefix.
+    long_names = [long + "=" * (long in with_value) for long in dict.fromkeys(flags.values())]
     try:
         pairs, others = getopt.getopt([word.group() for word in words], short, long_names)
     except getopt.GetoptError as error:
@@ -115,7 +116,9 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     except NameError as error:
         if error.name in code.co_names:
             files = os.listdir() if "." in expression else []
-            like = closest(error.name, filter(str.isidentifier, shell.user_ns)) or closest(expression, files)
+            like = closest(error.name, filter(str.isidentifier, shell.user_ns))
+            if not like and (file := closest(expression, files)):
+                raise UsageError(f"there is no file {quoted(expression)}{file}") from None
             raise UsageError(f"{error}; define it first{like}") from None
         raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -10,7 +11,7 @@ from IPython.display import display
 
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_names
 from tensornp.fronts.ipython.config import SessionMagics
-from tensornp.fronts.ipython.names import ShellSession, release
+from tensornp.fronts.ipython.names import ShellSession, held_by_last_error, release
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
@@ -77,12 +78,14 @@ class MemoryMagics(SessionMagics):
         # More than are printed, of which those that are alike are printed as one.
         max_rows = max(shown, MAX_SEARCHED_ROWS)
         with outside_modes():
-            found = census_of(
-                # It holds every tensor, and is not kept.
-                Survey(self.shell.user_ns, MAX_SECONDS),
-                max_rows=max_rows,
-                patterns=patterns,
-            )
+            survey = Survey(self.shell.user_ns, MAX_SECONDS)
+            found = census_of(survey, max_rows=max_rows, patterns=patterns)
+            if not patterns:
+                behind = held_by_last_error({id(one.obj) for group in survey.groups for one in group.found})
+                found = replace(found, nbytes_of_error=sum(group.nbytes for group in behind))
+                del behind
+            # It holds every tensor.
+            del survey
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()

@@ -123,7 +123,7 @@ def release(shell: Any) -> str:
         groups = [one for one in survey.groups if one.nbytes and all(found.holding == "history" for found in one.found)]
         entries = {history_entry(found.path) for group in groups for found in group.found}
         numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
-        behind = _held_by_last_error({id(found.obj) for group in survey.groups for found in group.found})
+        behind = held_by_last_error({id(found.obj) for group in survey.groups for found in group.found})
         released = [*numbers.values(), *["the locals of the last error"] * bool(behind)]
         groups += behind
         memory = [([freed_test(f.obj) for f in group.found], nbytes_by_device(group.spans)) for group in groups]
@@ -151,7 +151,7 @@ def release(shell: Any) -> str:
     return f"released {', '.join(released)}: {came or 'nothing'} came free{still}"
 
 
-def _held_by_last_error(named: set[int]) -> list[Group]:
+def held_by_last_error(named: set[int]) -> list[Group]:
     """Return the tensors in the frames of the last error, but not those with these ids."""
     from tensornp.core.lowlevel.attributes import is_tensor
     from tensornp.core.memory.footprint import footprint_of
