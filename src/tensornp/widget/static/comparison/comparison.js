@@ -95,16 +95,19 @@ class Comparison extends Sorter {
 
   key(event) {
     const { key, target } = event;
-    if (this.opened?.node.contains(target)) {
-      const isUsed = this.opened.navigator?.key(event);
-      if (!isUsed && key === "Escape") this.closeToRow();
-      return isUsed || key === "Escape";
-    }
+    if (this.opened?.node.contains(target)) return this.keyInside(event);
     if (event.altKey || event.ctrlKey || event.metaKey) return false;
     const [lines, heads] = [this.lineStops, this.headStops];
     if (key === "ArrowUp" && target === lines.all()[0]) heads.now()?.focus();
     else if (key === "ArrowDown" && heads.all().includes(target)) lines.now()?.focus();
     else return super.key(event) || lines.key(event);
+    return true;
+  }
+
+  keyInside(event) {
+    if (this.opened.navigator?.key(event)) return true;
+    if (event.key !== "Escape") return false;
+    this.closeToRow();
     return true;
   }
 
