@@ -165,7 +165,6 @@ def test_the_way_back(shell):
         ("%tonumpy w --copy", "stands behind the expression; put options before it"),
         ("%weights nowhere.pt --out x", "stands behind the expression; put options before it"),
         ("%tonumpy --cop --sh w", "exclude each other"),
-        ("%weights pyproject.tom", "there is no file 'pyproject.tom'; the closest is 'pyproject.toml'"),
         ("%tonumpy -d nonsense w", "'nonsense' is not a dtype"),
         ("%tonumpy -o 1a w", "'1a' is not a valid Python name"),
         ("%tonumpy -s torch.ones(2, dtype=torch.complex64).conj()", "pass copy=None"),

@@ -63,7 +63,7 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The table and its totals by device and by owner, each storage once; and what the last error alone holds."""
+    """The table and its totals by device and by owner, each storage once; the last error apart."""
 
     groups: tuple[CensusGroup, ...]
     num_tensors: int

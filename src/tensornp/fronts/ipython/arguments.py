@@ -116,9 +116,7 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     except NameError as error:
         if error.name in code.co_names:
             files = os.listdir() if "." in expression else []
-            like = closest(error.name, filter(str.isidentifier, shell.user_ns))
-            if not like and (file := closest(expression, files)):
-                raise UsageError(f"there is no file {quoted(expression)}{file}") from None
+            like = closest(error.name, filter(str.isidentifier, shell.user_ns)) or closest(expression, files)
             raise UsageError(f"{error}; define it first{like}") from None
         raise
 
