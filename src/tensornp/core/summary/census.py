@@ -117,11 +117,8 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
 def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) -> tuple[Owner, ...]:
     """Return a line for each variable, the largest first; memory with several names is that of the first."""
     kinds: dict[tuple[str, str], Counter[str]] = {}
-    nbytes, first_rows = Counter[Any](), dict[Any, str]()
+    nbytes, num_shared, first_rows = Counter[Any](), Counter[Any](), dict[Any, str]()
     firsts = [_first(group) for group in groups]
-    reached = Counter(
-        variable for group in groups for variable in {survey.owner(one) for one in group.found if _is_own_name(one)}
-    )
     # An optimizer reaches the gradients of a model, too.
     unguarded = Unguarded()
     owners = {id(unguarded.grad_of(one.obj)): survey.owner(one) for one in firsts if one.kind == "parameter"}
@@ -130,6 +127,8 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
         state = "state" if _owner_of(group) == "optimizer states" else ""
         kinds.setdefault(variable, Counter())[state or _NOUNS.get(found.kind, "tensor")] += 1
         nbytes[variable] += group.nbytes
+        if len(group.found) > 1:
+            num_shared.update({survey.owner(one) for one in group.found if _is_own_name(one)} - {variable})
         row = next(iter(shown[i].rows), None) if i < len(shown) else None
         if row is not None and row.name == variable[0]:
             # A view may keep a storage that nothing else reaches.
@@ -138,8 +137,8 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
     lines = []
     for variable, counts in kinds.items():
         what = f"{variable[1]}, {' and '.join(counted(number, kind) for kind, number in counts.items())}"
-        if (num_shared := reached[variable] - counts.total()) > 0:
-            what += f" of its own, {num_shared:,} shared"
+        if num_shared[variable]:
+            what += f" of its own, {num_shared[variable]:,} shared"
         if variable in first_rows:
             what = first_rows[variable]
         lines.append(Owner(variable[0], what, nbytes[variable]))
