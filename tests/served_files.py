@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 RANGE = re.compile(r"bytes=(\d+)-(\d+)")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 class Asked(NamedTuple):

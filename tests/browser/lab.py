@@ -6,7 +6,6 @@ import json
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from urllib.parse import quote
 import nbformat
 from kernels import warm_kernels
 from playwright.sync_api import Locator, Page, expect
+from served_files import free_port
 
 TIMEOUT_S = 120
 OPEN = """async (path) => {
@@ -41,7 +41,7 @@ class Server:
         self.data.mkdir()
         self.root.mkdir()
         self._set("notification", fetchNews="false", checkForUpdates=False)
-        self.token, port = secrets.token_hex(16), _free_port()
+        self.token, port = secrets.token_hex(16), free_port()
         self.base = f"http://127.0.0.1:{port}"
         places = {
             "HOME": home, "JUPYTER_CONFIG_DIR": home / "config", "JUPYTER_DATA_DIR": self.data,
@@ -225,12 +225,6 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_until(condition: Any, what: str, log: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import pytest
 from fronts.everywhere import SHOWN, amiss, environment, notebook
 from fronts.opened import browser, page  # noqa: F401
 from playwright.sync_api import Page, expect
+from served_files import free_port
 
 pytestmark = pytest.mark.browser
 TIMEOUT_S = 240
@@ -21,9 +21,7 @@ TIMEOUT_S = 240
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """Of a server of the notebook, on loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     path = notebook(tmp_path / "shown.ipynb")
     command = [sys.executable, "-m", "voila", path.name, "--no-browser", "--Voila.ip=127.0.0.1", f"--port={port}"]
     log = tmp_path / "voila.log"

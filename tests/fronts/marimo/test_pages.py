@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from served_files import free_port
 
 pytestmark = pytest.mark.browser
 EXAMPLE = Path(__file__).parents[3] / "examples" / "6-marimo.py"
@@ -24,9 +24,7 @@ TIMEOUT_S = 240
 @contextlib.contextmanager
 def served(path: Path) -> Iterator[str]:
     """Give the address of a server that runs a notebook, with a home of its own, and end it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "marimo", "run", path.name, "--headless", "--no-token"]
     address = f"http://127.0.0.1:{port}"
     folder, paths = str(path.parent), os.pathsep.join(filter(None, sys.path))

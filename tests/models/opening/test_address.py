@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import pickle
-import socket
 import subprocess
 import sys
 from itertools import product
@@ -18,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from saved_files import FORMATS
-from served_files import Served, serving
+from served_files import Served, free_port, serving
 from written_dcp import ITEMS, in_rows, save, whole, written
 
 import tensornp as tnp
@@ -213,9 +212,7 @@ def test_a_refusal_is_one_sentence(served, status, said):
 
 def test_a_server_that_is_not_there_is_told(served):
     """Refused, unknown, without TLS, or no address at all."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     assert "cannot be reached: Connection refused; check" in refused(f"http://127.0.0.1:{port}/x.npy")
     assert "cannot be reached" in refused("http://no-such-host.invalid/x.npy")
     assert "cannot be reached" in refused(served.base.replace("http:", "https:") + "/x.npy")
