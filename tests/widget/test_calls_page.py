@@ -81,7 +81,7 @@ def test_an_opened_call_is_its_card_with_links():
     assert re.search(r'<button [^>]*data-to="2"[^>]*>embed \(Embedding\)</button>', seen["html"])
     assert "inside Net" in seen["html"] and "%%follow --keep norm" in seen["html"]
     operator = page.ask("open", row=4)
-    assert (operator["name"], [*operator["copies"]]) == ("`add`", ["run[4]"])
+    assert (operator["name"], [*operator["copies"]]) == ("add", ["run[4]"])
     assert Shown(built.record(), opened="").ask("open", row=3)["copies"] == {}
 
 

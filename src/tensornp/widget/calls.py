@@ -21,7 +21,7 @@ from tensornp.passes.tree import CallLine, CallTree
 from tensornp.render.layout.table import MARKS
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.passes import rows
-from tensornp.render.passes.call import panel_html, values_of
+from tensornp.render.passes.call import panel_html, plain_title, values_of
 from tensornp.render.passes.card import alarms_of, title_of
 from tensornp.widget.page import NONSENSE, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
@@ -130,7 +130,7 @@ class LiveCalls(Tree):
         row = rows.row_of(line, self._record, alarm)
         label, cells = cut(item.label, _MAX_TEXT), dict(zip(rows.HEADINGS, row.cells, strict=True))
         source = legible(str(first.source)) if first.source is not None else ""
-        whole_name = cut(first.title, _MAX_TEXT) if number >= 0 else label
+        whole_name = cut(plain_title(first), _MAX_TEXT) if number >= 0 else label
         return TreeRow(
             own,
             1 if asked.is_list else len(self._tree.around(first.index)) - (number < 0),
@@ -200,7 +200,7 @@ class CallsWidget(LivePart):
         call = self._call(request)
         html = panel_html(call, self._run._record)
         code = self._code(call)
-        return {"type": "call", "name": call.title, "copies": {code: code} if code else {}, "html": html}
+        return {"type": "call", "name": plain_title(call), "copies": {code: code} if code else {}, "html": html}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         call, number = self._call(request), integer_of(request.get("value"))

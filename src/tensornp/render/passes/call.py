@@ -32,7 +32,7 @@ def finding_document(finding: Finding) -> Document:
 
 
 def call_document(call: Call) -> Document:
-    title = cut(call.title, MAX_TOLD)
+    title = cut(plain_title(call), MAX_TOLD)
     heading = Part(title, f'<div style="{HEADING}"><b>{name_html(title)}</b></div>')
     return Document((heading, *_parts(call, None)))
 
@@ -40,6 +40,11 @@ def call_document(call: Call) -> Document:
 def panel_html(call: Call, record: PassRecord) -> str:
     """Return the card without its title, with links to other calls and to kept values."""
     return Document(_parts(call, record), CARD).html()
+
+
+def plain_title(call: Call) -> str:
+    """Return the title of a call where it stands alone: of an operator, without the backticks of a sentence."""
+    return call.title.strip("`")
 
 
 def values_of(call: Call) -> list[tuple[str, str, Value]]:
@@ -83,7 +88,7 @@ def _rows(call: Call, record: PassRecord | None) -> Iterator[TableRow]:
             if value.maker is not None and value.maker != call.index:
                 maker = f"call {value.maker:,}"
                 if record is not None:
-                    title = cut_inside(record.calls[value.maker].title, _MAX_CELL)
+                    title = cut_inside(plain_title(record.calls[value.maker]), _MAX_CELL)
                     maker = _link(title, "to", value.maker, "Show this call")
             yield _row(name, value, grad, maker, begins_group=number > 0 == i)
         if len(values) > _MAX_VALUES:
