@@ -116,6 +116,16 @@ def test_a_weight_of_another_dtype_has_a_row_of_its_own():
     assert [line for line in told if line.startswith("blocks.{0,2..5}.weight × 5")]
 
 
+def test_layers_whose_weights_moved_in_another_order_share_rows():
+    """The largest change is another weight in the second layer, and each weight has one row all the same."""
+    before = {f"layers.{i}.{name}": torch.ones(4) for i in range(3) for name in ("weight", "bias")}
+    after = {
+        name: value + (0.1 if name in ("layers.1.bias", "layers.2.weight") else 0.2) for name, value in before.items()
+    }
+    told = tnp.card(tnp.compare(before, after)).text
+    assert "layers.{0..2}.weight × 3" in told and "layers.{0..2}.bias × 3" in told
+
+
 class Net(torch.nn.Module):
     """A body and a head, of which the optimizer may be given one alone."""
 

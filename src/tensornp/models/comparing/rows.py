@@ -52,7 +52,8 @@ def rows_of(names: Sequence[str], found: Mapping[str, Comparison], first: Mappin
     own: list[Row] = []
     weights: dict[object, list[WeightEntry]] = {}
     states: dict[tuple[str, str], list[WeightEntry]] = {}
-    for name in names:
+    # Layers fold if their weights have one order, whatever moved most.
+    for name in filter(order.__contains__, first):
         entry, one = first[name], found[name]
         if has_other_shape(one):
             own.append(Row(name, (entry,)))
