@@ -126,6 +126,16 @@ def test_layers_whose_weights_moved_in_another_order_share_rows():
     assert "layers.{0..2}.weight × 3" in told and "layers.{0..2}.bias × 3" in told
 
 
+def test_shares_of_changed_elements_are_told_if_one_is_not_all():
+    """No cell is left blank for a weight that changed throughout."""
+    before = {"half": torch.ones(100), "all": torch.ones(100)}
+    after = {name: value.clone() + 1 for name, value in before.items()}
+    assert "not equal" not in tnp.card(tnp.compare(before, after)).text
+    after["half"][:50] = 1
+    rows = {line.split()[0]: line for line in tnp.card(tnp.compare(before, after)).text.splitlines()}
+    assert " 100%" in rows["all"] and " 50%" in rows["half"]
+
+
 class Net(torch.nn.Module):
     """A body and a head, of which the optimizer may be given one alone."""
 

@@ -25,12 +25,12 @@ MAX_ROWS, MAX_STATES = 25, 8
 MAX_NAMED = 8
 """Names in a line."""
 _NEARLY_ALL = 0.99
-"""A larger share of changed elements is not printed."""
+"""Shares of changed elements are printed if one is smaller."""
 _CURE = ": a copy that is made before a step, as by copy.deepcopy, keeps the old values"
 _FIGURES: dict[str, Callable[[float], str]] = {
     CHANGE: percent,
     LARGEST: glance_text,
-    NOT_EQUAL: lambda share: share_text(share, 1),
+    NOT_EQUAL: lambda share: share_text(share, 1).replace(".00%", "%"),
 }
 """The text of each number."""
 
@@ -108,6 +108,9 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
 def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]) -> tuple[Table, Table]:
     printed, every = (Table(HEADINGS, tuple(_table_row(found, row) for row in some)) for some in (rows, others))
     printed, _ = without_common(printed, (NOT_EQUAL,) if found.retyped else ("dtype", NOT_EQUAL))
+    shares = [_figures_of(found, (entry.name,)).get(NOT_EQUAL, 1) for row in rows for entry in row.entries]
+    is_dense = min(shares, default=1) >= _NEARLY_ALL
+    printed = only(printed, [heading for heading in printed.headings if heading != NOT_EQUAL or not is_dense])
     printed = without_empty(printed, ("name",))
     return printed, only(every, printed.headings)
 
@@ -133,8 +136,6 @@ def _table_row(found: WeightsComparison, row: Row) -> TableRow:
     every = [found[name] for name in names]
     figures, at_most = _figures_of(found, names), "up to " if len(every) > 1 else ""
     texts = {heading: at_most * bool(value) + _FIGURES[heading](value) for heading, value in figures.items()}
-    if figures.get(NOT_EQUAL, 1) >= _NEARLY_ALL:
-        texts.pop(NOT_EQUAL, None)
     cells = {
         "name": cut_inside(row.pattern, MAX_SHOWN) + _times(row),
         "what": ", ".join(filter(None, _words(found, row))),
