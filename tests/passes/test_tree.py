@@ -6,8 +6,10 @@ import random
 from collections.abc import Iterator
 
 import pytest
+import torch
 from built_passes import NAN, Built, transformer, value
 
+import tensornp as tnp
 from tensornp.models.outline.fold import Branch
 from tensornp.passes.records import LEFT, RAISED, PassRecord
 from tensornp.passes.tree import MAX_LINES, CallTree, state_of
@@ -43,6 +45,26 @@ def test_layers_are_one_line_with_one_layer_inside():
         "down", "norm", "head",
     ]  # fmt: skip
     assert lines[2] == ("layers.{0..11}", 1, 12)
+
+
+def test_a_layer_whose_input_the_model_makes_itself_folds_with_the_others():
+    """The first layer gets a sum, the others the output of the one before, with a gradient."""
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(5))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x + 1
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    net = Net()
+    with tnp.follow(net) as run:
+        net(torch.ones(2, 4)).sum().backward()
+    assert [line.split()[0] for line in tnp.card(run).text.splitlines()[-2:]] == ["net", "layers.{0..4}"]
 
 
 def test_a_told_call_stands_alone_and_the_way_to_it_is_open():

@@ -169,13 +169,13 @@ def _label(call: Call, parent: Call) -> str:
 
 
 def _kind(call: Call) -> Hashable:
-    """Return the facts that folded calls share."""
-    values = (*call.inputs.items(), *call.outputs.items())
+    """Return the facts that folded calls share; where an input comes from is none of them."""
     line = call.source if call.kind == OPERATOR else None
     facts: list[Hashable] = [call.kind, call.class_name, call.phase, call.status, call.detail, len(call.inputs), line]
-    for path, value in values:
-        words = [one.word if one is not None else None for one in (value.figures, value.grad)]
-        facts += [path, value.shape, value.dtype, value.relation, value.note, *words]
+    for path, value in (*call.inputs.items(), *call.outputs.items()):
+        facts += [path, value.shape, value.dtype, value.note, value.figures and value.figures.word]
+    for value in call.outputs.values():
+        facts += [value.relation, value.grad and value.grad.word]
     return *facts, odd_word(call.params.values())
 
 
