@@ -116,7 +116,8 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     except NameError as error:
         if error.name in code.co_names:
             files = os.listdir() if "." in expression else []
-            like = closest(error.name, filter(str.isidentifier, shell.user_ns)) or closest(expression, files)
+            own = shell.user_ns.keys() - shell.user_ns_hidden.keys()
+            like = closest(error.name, filter(str.isidentifier, own)) or closest(expression, files)
             raise UsageError(f"{error}; define it first{like}") from None
         raise
 

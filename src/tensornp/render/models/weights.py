@@ -99,7 +99,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...], class_name: str
     source, own_class = cut_inside(explorer.source, _MAX_SOURCE), explorer.classes.get("", "").partition(" ")[0]
     own_class = own_class or class_name
     said = [
-        source, cut(own_class, MAX_SHOWN) if own_class != explorer.source else "",
+        source, cut(own_class, MAX_SHOWN) if own_class != explorer.source.partition(",")[0] else "",
         number_told(explorer.values()), parameters if totals.parameters or not stored else "", stored, nbytes,
         f"{trained:,} trainable" if is_said else "",
         *said_once(common, is_whole=True),
