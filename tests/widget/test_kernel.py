@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from kernels import TIMEOUT_S, start_kernel
+from safetensors.numpy import save_file
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -212,6 +214,27 @@ def test_a_tree_keeps_no_memory(kernel):
     assert kernel.value("seen.expired()") == "True"
     kernel.run("model = torch.nn.Linear(3, 2)\n%weights model.state_dict()")
     assert "assign the model to a name" in kernel.value("ask('open', row=0)['text']")
+
+
+@pytest.mark.slow
+def test_the_tree_of_a_file_needs_no_torch(tmp_path):
+    """The rows are listed without its import; values that are opened bring it."""
+    path = tmp_path / "model.safetensors"
+    save_file({f"layers.{i}.w": np.full((2, 3), i, np.float32) for i in range(3)}, path)
+    kernel = Kernel()
+    try:
+        kernel.run("%load_ext tensornp\nimport sys")
+        kernel.run(f"%weights {path}")
+        (tree,) = kernel.toggles()
+        assert "layers.{0..2}.w" in kernel.ask(tree, "rows")["html"]
+        assert "layers.2.w" in kernel.ask(tree, "rows", search="2")["html"]
+        assert kernel.value("'torch' in sys.modules") == "False"
+        assert "[2., 2., 2.]" in kernel.ask(tree, "open", row=2)["html"]
+        kernel.ask(tree, "values", row=2)
+        assert kernel.ask(tree, "move")["exact"] == ["2.0"] * 6
+    finally:
+        kernel.client.stop_channels()
+        kernel.manager.shutdown_kernel(now=True)
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tensornp.core.namespace.caller import name_of
@@ -30,12 +31,17 @@ def live_part(summary: Any, names: Mapping[str, Any], opened: str, anchor: str, 
     explorer = summary.explorer if kind == "ModuleView" else summary
     if not explorer:
         return None
-    from tensornp.models.live.refind import released_rows
     from tensornp.widget.weights import WeightsWidget
 
-    # The tree finds each weight by its name, and holds none.
-    weights, classes = released_rows(explorer, names, opened), explorer.classes
-    tree = WeightsWidget(weights, opened=opened, classes=classes, anchor=anchor, **facts)
+    # The tree finds each weight in memory by its name, and holds none; without torch, all are in files.
+    weights = explorer.values() if "torch" not in sys.modules else _released_rows(explorer, names, opened)
+    tree = WeightsWidget(weights, opened=opened, classes=explorer.classes, anchor=anchor, **facts)
     if kind == "ModuleView":
         tree.tell(summary)
     return tree
+
+
+def _released_rows(explorer: Any, names: Mapping[str, Any], opened: str) -> Iterable[Any]:
+    from tensornp.models.live.refind import released_rows
+
+    return released_rows(explorer, names, opened)

@@ -7,10 +7,13 @@ user comes as plain text; what comes as ``html`` is escaped here, and the page p
 from __future__ import annotations
 
 import re
+import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import anywidget
@@ -19,10 +22,11 @@ import traitlets
 from IPython import get_ipython
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.errors import NameTakenError, TensornpError
 from tensornp.widget.page import Answer, Handler, Request, runs_without_page
-from tensornp.widget.values import Values
+
+if TYPE_CHECKING:
+    from tensornp.widget.values import Values
 
 STATIC = Path(__file__).parent / "static"
 """ES modules and style sheets: what all share in ``page``, and a folder for each widget."""
@@ -67,8 +71,8 @@ class LivePart(anywidget.AnyWidget):
 
     def __init__(self, handlers: Mapping[str, Handler], slow: tuple[str, ...] = (), **traits: Any) -> None:
         self.on_docked: Callable[[], None] = lambda: None
-        self._values = Values(self.is_latest)
-        self._handlers: dict[str, Handler] = {"docks": self._docks, **handlers, **self._values.handlers}
+        of_values = {kind: partial(self._answer_values, kind) for kind in ("move", "overview", "bind window")}
+        self._handlers: dict[str, Handler] = {"docks": self._docks, **handlers, **of_values}
         self._slow = {*slow, "overview"}
         self._latest: dict[Hashable, Request] = {}
         # A request may come in a subshell of the kernel while a cell runs.
@@ -76,6 +80,16 @@ class LivePart(anywidget.AnyWidget):
         super().__init__(layout=_shared_layout(), **traits)
         self.on_msg(self._receive)
         _living.add(self)
+
+    @cached_property
+    def _values(self) -> Values:
+        """The window on values, for which torch is imported: the weights of a file are listed without it."""
+        from tensornp.widget.values import Values
+
+        return Values(self.is_latest)
+
+    def _answer_values(self, kind: str, request: Request) -> Any:
+        return self._values.handlers[kind](request)
 
     def open(self) -> None:
         """Open the comm, if there is a page."""
@@ -146,11 +160,11 @@ class LivePart(anywidget.AnyWidget):
         """Return whether the page still waits for a slow answer."""
         return self._latest.get(_queue_of(request)) is request
 
-    @outside_modes
     def _answer(self, kind: str, request: Request) -> None:
         sent: list[bytes] = []
         try:
-            answered = self._handlers[kind](request)
+            with _outside_modes():
+                answered = self._handlers[kind](request)
             answer, sent = answered if isinstance(answered, tuple) else (answered, [])
         except NameTakenError as error:
             answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
@@ -159,6 +173,14 @@ class LivePart(anywidget.AnyWidget):
         except Exception as error:
             answer = {"type": "error", "text": error_text(error)}
         self.send({**answer, "page": request["page"], "number": request["number"]}, sent)
+
+
+def _outside_modes() -> AbstractContextManager[None]:
+    if "torch" not in sys.modules:
+        return nullcontext()
+    from tensornp.core.lowlevel.modes import outside_modes
+
+    return outside_modes()
 
 
 def _queue_of(request: Request) -> Hashable:
@@ -191,7 +213,7 @@ def _shared_layout() -> _Layout:
 def look_again() -> None:
     """Make pages request their values again, as a cell may have changed them."""
     for part in list(_living):
-        if part._values.is_shown and part.comm is not None:
+        if "_values" in vars(part) and part._values.is_shown and part.comm is not None:
             part.send({"type": "again"})
 
 

@@ -7,18 +7,15 @@ from html import escape
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite, alarm_text, alarms_of
 from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import WeightEntry, is_counter
-from tensornp.models.live.refind import reached
 from tensornp.models.names.quoted import MAX_SHOWN, cut
 from tensornp.models.outline import columns
 from tensornp.models.outline.fold import Branch, Row
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
-from tensornp.models.scan.run import gradients_of, scan_entries
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn
 from tensornp.render.pictures.stats_line import histogram_img, line_of
@@ -158,6 +155,10 @@ def found_in(rows: Sequence[WeightEntry], go_on: Callable[[int, int], bool]) -> 
 
     `go_on` takes how much of how much was read, and returns whether to go on.
     """
+    from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
+    from tensornp.models.live.refind import reached
+    from tensornp.models.scan.run import gradients_of, scan_entries
+
     there: list[WeightEntry] = []
     gone: dict[str, str] = {}
     # The row says that a weight has no values.

@@ -8,29 +8,25 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.stats import summarize_stats
-from tensornp.core.values.shown.preview import Preview
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.models.live.refind import reached
-from tensornp.models.module_view import ModuleView, preview_of
 from tensornp.render.layout.words import cost_of_scan
-from tensornp.render.models.entry import array_code, panel_html
-from tensornp.render.models.scan import partly_read
-from tensornp.render.values import panel_stats_html
 from tensornp.widget.page import NONSENSE, Handler, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
-from tensornp.widget.values import Binder, LookedAt, bound
 from tensornp.widget.weight_rows import Found, findings_html, found_in, note_html
 from tensornp.widget.weight_tree import WeightTree
+
+if TYPE_CHECKING:
+    from tensornp.models.module_view import ModuleView
+    from tensornp.widget.values import Binder
 
 TOLD_EVERY_S = 0.2
 """Seconds between two reports of the progress of a scan."""
@@ -92,6 +88,8 @@ class WeightsWidget(LivePart):
         super().close()
 
     def tell(self, view: ModuleView) -> None:
+        from tensornp.render.models.scan import partly_read
+
         every = view.findings().items()
         known = {name: Found(found, alarms=tuple(alarms_of(view.alarms[name]))) for name, found in every}
         self._tree.learn(known)
@@ -103,12 +101,18 @@ class WeightsWidget(LivePart):
     # --- one weight
 
     def _weight(self, request: Mapping[str, Any]) -> WeightEntry:
+        from tensornp.models.live.refind import reached
+
         number = integer_of(request.get("row"))
         if not 0 <= number < len(self._weights):
             raise BadRequestError(NONSENSE)
         return reached(self._weights[number])
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from tensornp.core.values.shown.preview import Preview
+        from tensornp.models.module_view import preview_of
+        from tensornp.render.models.entry import array_code, panel_html
+
         entry = self._weight(request)
         found = self._tree.found.get(entry.name, Found(()))
         said = legible("; ".join(one.text for one in found.findings))
@@ -126,11 +130,18 @@ class WeightsWidget(LivePart):
         }
 
     def _stats(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from tensornp.core.summary.stats import summarize_stats
+        from tensornp.render.values import panel_stats_html
+
         entry = self._weight(request)
         summary = summarize_stats(entry._values_here(), self._options, name=entry.name)
         return {"type": "stats", "html": panel_stats_html(summary)}
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from tensornp.models.live.refind import reached
+        from tensornp.render.models.entry import array_code
+        from tensornp.widget.values import LookedAt
+
         entry = self._weight(request)
         entry._values_here()
         row, shard = self._weights[request["row"]], "local" if entry._has_part else None
@@ -146,6 +157,9 @@ class WeightsWidget(LivePart):
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _bind(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        from tensornp.render.models.entry import array_code
+        from tensornp.widget.values import bound
+
         entry = self._weight(request)
         shard = "local" if entry._has_part else None
         name = bound(self._binder, request, partial(entry.to_numpy, shard=shard))

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.dtypes import KNOWN, largest
-from tensornp.core.values.stats.figures import MIN_RATIO
-from tensornp.core.values.stats.record import ChannelNorms, TensorStats, is_mask
+from tensornp.core.values.stats.record import MIN_RATIO, ChannelNorms, TensorStats, is_mask
 from tensornp.models.entries.entry import WeightEntry
 
 ALARM_RANK = 2

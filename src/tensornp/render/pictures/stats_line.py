@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import re
 from html import escape
+from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import ALL, TensorStats, alarms_of, not_finite
 from tensornp.render.layout.style import FIGURES
 from tensornp.render.pictures.palette import sparkline_text
 from tensornp.render.pictures.png import histogram_png, img_html
+
+if TYPE_CHECKING:
+    from tensornp.core.tensor.facts import TensorInfo
 
 NUM_BARS = 24
 """Block characters of a histogram in text."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.values.sources import Source
-from tensornp.core.values.stats.record import ChannelNorms, TensorStats
+from tensornp.core.values.stats.record import MIN_RATIO, ChannelNorms, TensorStats
 from tensornp.errors import TooLargeError
 
 Array = np.ndarray[Any, Any]
@@ -152,8 +152,6 @@ def stats_by_axis(source: Source) -> TensorStats:
 
 
 Along = tuple[int, int, int]
-MIN_RATIO = 10.0
-"""The ratio to the median norm from which a channel stands out."""
 _MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
 """A median of fewer says little; more would make the result of a task large."""
 _AXES = (0, 1)

@@ -22,6 +22,8 @@ SHARD = "local shard"
 HistogramChoice = Literal["auto", "all"] | None
 Figure = Any
 """A number, or an array with one for each index of an axis."""
+MIN_RATIO = 10.0
+"""The ratio to the median norm from which a channel stands out."""
 FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "sum", "mean", "std", "is_complex")
 
 
