@@ -13,7 +13,6 @@ from tensornp.core.lowlevel.text import counted, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import cut
-from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.outline.columns import Asked, searched
 from tensornp.models.outline.fold import Branch
 from tensornp.passes.records import Call, Figures, PassRecord
@@ -66,7 +65,7 @@ class LiveCalls(Tree):
         self._record, self._calls, self._alarms = record, record.calls, alarms
         self._tree = CallTree(record, alarms)
         self.opened, self.num_branches = self._tree.opened(has_open_repeats=False), 2 * len(self._calls)
-        self._titles = [call.title for call in record.calls[1:]]
+        self.names = [call.title for call in record.calls[1:]]
         outputs = [value for call in record.calls[1:] for value in call.outputs.values()]
         is_told = {
             rows.GRAD: any(rows.gradient_of(call) is not None for call in record.calls[1:]),
@@ -88,20 +87,23 @@ class LiveCalls(Tree):
             for heading in self._headings
         ]
 
-    def below(self, parent: int, asked: Asked) -> Sequence[Branch]:
+    def below(self, parent: int) -> Sequence[Branch]:
         return self._tree.below(parent)
 
     def listed(self, asked: Asked) -> list[Branch]:
         """Return the calls that a search finds, in the requested order; unknown numbers come last."""
         calls = self._calls[1:]
         if asked.search:
-            calls = [calls[i] for i in searched(asked.search, self._titles)]
+            calls = [calls[i] for i in searched(asked.search, self.names)]
         if asked.sort:
-            keys = [(call, _ORDERS[asked.sort](call)) for call in calls]
-            known = [(math.isnan(key), key, call) for call, key in keys if key is not None]
-            # NaN is greater than all numbers.
-            known.sort(key=lambda one: one[:2], reverse=asked.descending)
-            calls = [*(one[2] for one in known), *(call for call, key in keys if key is None)]
+            keys = {call.index: key for call in calls if (key := _ORDERS[asked.sort](call)) is not None}
+
+            def key_of(call: Call) -> tuple[bool, float]:
+                # NaN is greater than all numbers.
+                return math.isnan(keys[call.index]), keys[call.index]
+
+            known = sorted((call for call in calls if call.index in keys), key=key_of, reverse=asked.descending)
+            calls = [*known, *(call for call in calls if call.index not in keys)]
         return [Branch(call.title, (call,)) for call in calls]
 
     def id_of(self, item: Branch) -> int:
@@ -112,14 +114,8 @@ class LiveCalls(Tree):
             raise BadRequestError(NONSENSE)
         return self._tree.around(number) | {number}
 
-    def facts(self, asked: Asked) -> dict[str, Any]:
-        total = len(self.listed(asked)) if asked.is_list else len(self._titles)
-        is_words = asked.search and not is_expression(asked.search)
-        nothing = none_fits(asked.search, self._titles) if is_words else "no call fits"
-        return {
-            "nothing": "" if total else nothing,
-            "text": f"{total:,} of {counted(len(self._titles), 'call')}" if asked.is_list else "",
-        }
+    def facts(self, listed: Sequence[Branch] | None) -> dict[str, Any]:
+        return {"text": f"{len(listed):,} of {counted(len(self.names), 'call')}" if listed is not None else ""}
 
     def row(self, item: Branch, parent: int, opened: frozenset[int], asked: Asked) -> TreeRow:
         """Return the row of calls that are alike, or of one."""

@@ -40,11 +40,10 @@ class LiveTable(LivePart):
         return searched(text, self._names)
 
     def _search(self, request: Request) -> Answer:
-        from tensornp.models.names.search import is_expression, none_fits
+        from tensornp.models.names.search import none_fits
 
         text = request.get("text")
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)
-        names, found = self._names, self._found(text)
-        nothing = "" if found else "no name fits" if is_expression(text) else none_fits(text, names)
-        return {"type": "found", "found": found, "text": nothing}
+        found = self._found(text)
+        return {"type": "found", "found": found, "text": "" if found else none_fits(text, self._names)}

@@ -10,7 +10,6 @@ from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
 from tensornp.models.entries.relations import not_counted
-from tensornp.models.names.search import is_expression, none_fits
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import (
     COLUMNS,
@@ -53,7 +52,8 @@ class WeightTree(Tree):
         self.weights, self._classes = weights, classes
         self.found: dict[str, Found] = {}
         self._told_number = number_told(weights)
-        self._number_of = {one.name: number for number, one in enumerate(weights)}
+        self.names = [one.name for one in weights]
+        self._number_of = {name: number for number, name in enumerate(self.names)}
         self._not_counted = not_counted(weights)
         every = with_modules(weights, classes)
         self._top = tree_of(every)
@@ -64,7 +64,6 @@ class WeightTree(Tree):
         for branch in (*self._top, *self._modules):
             self._add(branch, 1)
         self.num_branches, self.opened = len(self._nodes), self._first_open()
-        self._last: tuple[Asked | None, Sequence[WeightEntry]] = (None, ())
         shapes = {(one.shape, one.kind) for one in weights}
         longest = max((len(shape_text(*one)) for one in shapes), default=0)
         self._max_shape = max(longest, len(counted(len(weights), "weight")))
@@ -105,11 +104,10 @@ class WeightTree(Tree):
 
     def learn(self, found: Mapping[str, Found]) -> None:
         self.found |= found
-        self._last = (None, ())
 
     # --- the tree
 
-    def below(self, parent: int, asked: Asked) -> Sequence[Any]:
+    def below(self, parent: int) -> Sequence[Any]:
         if parent < 0:
             return self._top
         branch = self._nodes[parent].branch
@@ -130,23 +128,18 @@ class WeightTree(Tree):
     # --- a list
 
     def chosen(self, asked: Asked) -> Sequence[WeightEntry]:
-        if self._last[0] == asked:
-            return self._last[1]
         chosen = self.weights
         if asked.search:
             # The page asks for the weights of one kind of finding by its words.
             chosen = [one for one in self.weights if self._worst(one.name) == asked.search]
-            chosen = chosen or [self.weights[i] for i in searched(asked.search, self._names, self._facts)]
-        if asked.sort:
-            chosen = self._sorted(chosen, asked)
-        self._last = asked, chosen
-        return chosen
+            chosen = chosen or [self.weights[i] for i in searched(asked.search, self.names, self._facts)]
+        return self._sorted(chosen, asked) if asked.sort else chosen
 
     def listed(self, asked: Asked) -> Sequence[Any]:
         """Return the weights of a list, and modules without weights that are searched for."""
         if not asked.search or asked.sort or not self._modules:
             return self.chosen(asked)
-        names = self._names + [f"{one.label} {one.module}" for one in self._modules]
+        names = self.names + [f"{one.label} {one.module}" for one in self._modules]
         num = len(self.weights)
         return [*self.chosen(asked), *(self._modules[i - num] for i in searched(asked.search, names) if i >= num)]
 
@@ -156,16 +149,12 @@ class WeightTree(Tree):
         return min(findings).what if findings else ""
 
     @cached_property
-    def _names(self) -> list[str]:
-        return [one.name for one in self.weights]
-
-    @cached_property
     def _unscanned_facts(self) -> list[str]:
         return [facts_of(one, self._classes) for one in self.weights]
 
     def _facts(self) -> list[str]:
         """Return the words for a search of each weight, and its worst finding."""
-        pairs = zip(self._unscanned_facts, self._names, strict=True)
+        pairs = zip(self._unscanned_facts, self.names, strict=True)
         return [f"{words} {self._worst(name)}" for words, name in pairs] if self.found else self._unscanned_facts
 
     def _sorted(self, weights: Sequence[WeightEntry], asked: Asked) -> Sequence[WeightEntry]:
@@ -185,18 +174,14 @@ class WeightTree(Tree):
         own = self.found.get(name)
         return None if own is None else own.rank if column.name == FINDINGS else own.figures.get(column.name)
 
-    def facts(self, asked: Asked) -> dict[str, Any]:
-        listed = self.chosen(asked) if asked.is_list else self.weights
-        sums = self.sums_of(listed) if asked.is_list else self.sums
+    def facts(self, listed: Sequence[Any] | None) -> dict[str, Any]:
+        weights = None if listed is None else [one for one in listed if isinstance(one, WeightEntry)]
+        sums = self.sums if weights is None else self.sums_of(weights)
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.
         is_part = sums.num_weights != len(self.weights)
         text = f"{sums.num_weights:,} of {self._told_number} · {size}" if is_part else self._told_number
-        nothing = ""
-        if not (listed or self.listed(asked)):
-            is_words = asked.search and not is_expression(asked.search)
-            nothing = none_fits(asked.search, self._names) if is_words else "no weight fits"
-        return {"nothing": nothing, "text": text if asked.is_list else "", "cost": cost_of_scan(sums.nbytes)}
+        return {"text": text if weights is not None else "", "cost": cost_of_scan(sums.nbytes)}
 
     # --- columns and rows
 
