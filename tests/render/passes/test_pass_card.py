@@ -248,3 +248,15 @@ def test_a_curve_tells_nothing_of_the_steps_after_the_first_nan():
     out, grad = [line for line in str(tnp.card(run)).split("\n") if " by step: " in line]
     assert ", first NaN or Inf in step 4" in out
     assert "NaN" not in grad
+
+
+def test_a_curve_ends_at_minus_infinity_next_to_numbers():
+    """A mask has such values, and a norm ends there all the same."""
+    model = torch.nn.Sequential(torch.nn.Linear(1, 1, bias=False))
+    torch.nn.init.ones_(model[0].weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    with tnp.follow(model) as run:
+        for step in range(5):
+            model(torch.tensor([[-math.inf if step == 3 else 1.0], [1.0]]))
+            optimizer.step()
+    assert "‖out‖ of model by step: 1.41 to 1.41, first NaN or Inf in step 4" in str(tnp.card(run))

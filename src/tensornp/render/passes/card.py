@@ -206,7 +206,7 @@ def curves_part(record: PassRecord) -> Part:
 
 
 def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -> str:
-    first_odd = next((i for i, one in enumerate(figures) if one is not None and one.is_odd), None)
+    first_odd = next((i for i, one in enumerate(figures) if one is not None and not one.is_finite), None)
     # The curve ends at the first NaN or Inf.
     shown = figures if first_odd is None else figures[: first_odd + 1]
     norms = np.asarray([rows.norm_of(one) if one is not None and one.is_finite else None for one in shown], float)
