@@ -153,7 +153,7 @@ def test_a_scan_shows_findings_where_they_are(shown, monkeypatch):
     assert next(row for row in rows if row["link"])["name"] == "weight"
     closed = page.rows(opened=[])[0]
     assert (closed["name"], closed["link"]) == ("{0..11}", ("1 NaN in 3.0.weight", number, "nan"))
-    assert closed["cells"]["findings"].endswith(" constant, as initialized")
+    assert closed["cells"]["findings"].endswith(" all ones or all zeros")
     assert rows[0]["cells"]["findings"] == ""
     table = page.explorer.scan()
     assert page.widget.scanned == " · ".join(table.told())

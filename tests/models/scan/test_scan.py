@@ -49,7 +49,7 @@ def test_the_worst_comes_first_with_its_numbers(model):
         ("full", ["a value is 65504, the largest that float16 has"]),
         ("ones", ["all 5 are 1"]),
     ]
-    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 findings, 1 more probably intended>"
+    assert repr(table) == f"<ScanTable of {len(model[1])} weights, 5 findings, 1 remark>"
     assert (table.num_alarms, table.num_quiet, table.num_left) == (5, 1, 0)
     with pytest.raises(KeyError, match=r"there are no statistics of 'layers\.9\.w'; the closest is 'layers\."):
         table["layers.9.w"]

@@ -32,9 +32,9 @@ def test_alarms_come_before_what_may_be_on_purpose():
     made |= {"inf": torch.tensor([math.inf, 1.0])} | {f"zeros.{i}": torch.zeros(4) for i in range(5)}
     table = tnp.weights(made).scan()
     heading, nan, inf, headings, *rows, rest = lines_of(table)
-    assert heading == "10 weights · 2 findings, 7 more probably intended"
+    assert heading == "10 weights · 2 findings, 7 remarks"
     assert (nan, inf) == ("1 weight has NaN: broken", "1 weight has infinities: inf")
-    assert rest == "6 constant, as initialized: ones, zeros.0, zeros.1 and 3 more"
+    assert rest == "6 all ones or all zeros: ones, zeros.0, zeros.1 and 3 more"
     assert headings.split() == ["name", "min", "max", "mean", "std", "zeros", "finding"]
     assert [row.split()[0] for row in rows] == ["broken", "inf", "dead"]
     finite = broken[broken.isfinite()].double()
@@ -61,7 +61,7 @@ def test_what_is_sound_needs_no_table():
     assert line in unescape(scan_document(table).html())
     heading, *lines = lines_of(tnp.weights({**made, "ones": torch.ones(5)}).scan())
     assert lines[0].startswith(f"nothing else stands out of {num + 5} elements, ")
-    assert lines[1] == "1 constant, as initialized: ones"
+    assert lines[1] == "1 all ones or all zeros: ones"
     table = tnp.weights(torch.nn.ReLU()).scan()
     assert scan_document(table).text() == "0 weights · 0 findings"
     assert "<table" not in scan_document(table).html()

@@ -14,7 +14,7 @@ from tensornp.models.entries.entry import WeightEntry
 ALARM_RANK = 2
 """Before this rank, values are not finite, which `alarms` calls an alarm."""
 QUIET_RANK = 5
-"""From this rank on, a finding may be so on purpose."""
+"""From this rank on, a finding is a remark: healthy models have it, too."""
 ODD_RANK = QUIET_RANK + 2
 """Rank of a weight that stands out among its siblings."""
 PLAIN_RANK = QUIET_RANK + 3
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
         return self.rank < ALARM_RANK
 
     def with_scope(self, number: int) -> str:
-        """Return ``2 weights have NaN``, or ``125 constant, as initialized``."""
+        """Return ``2 weights have NaN``, or ``125 all ones or all zeros``."""
         if self.is_alarm:
             return f"{counted(number, 'weight')} {'has' if number == 1 else 'have'} {self.what}"
         return f"{number:,} {self.what}"
@@ -137,7 +137,7 @@ RULES: tuple[tuple[int, str, Callable[[WeightEntry, TensorStats], _Told]], ...] 
     (4, "constant", lambda entry, stats: _constant(entry, stats, is_plain=False)),
     (QUIET_RANK, "with channels of zeros", _dead),
     (QUIET_RANK + 1, "with channels that stand out", _outlying),
-    (PLAIN_RANK, "constant, as initialized", lambda entry, stats: _constant(entry, stats, is_plain=True)),
+    (PLAIN_RANK, "all ones or all zeros", lambda entry, stats: _constant(entry, stats, is_plain=True)),
     (
         MASK_RANK, "masks",
         lambda _, stats: [f"a mask: {_share(stats.neginf, stats.count, '-Inf')}, the others are 0"] * is_mask(stats),

@@ -30,7 +30,7 @@ class ScanTable(Mapping[str, TensorStats]):
     failed : dict
         The reason of each weight that was not read, by name.
     num_alarms, num_quiet, num_left : int
-        Weights with findings, with only findings that may be intended, and those that a stopped scan did not read.
+        Weights with findings, with remarks alone, and those that a stopped scan did not read.
     not_listed : tuple of str
         Why weights are not even listed: a file of several is missing, or cannot be read.
     seconds : float
@@ -89,10 +89,9 @@ class ScanTable(Mapping[str, TensorStats]):
     def told(self) -> list[str]:
         """Return the numbers of a scan that begin its line, its table and the page."""
         quiet, left = self.num_quiet, self.num_left
-        more = " more" if self.num_alarms else ""
         said = [
             counted(len(self), "weight"),
-            counted(self.num_alarms, "finding") + (f", {quiet:,}{more} probably intended" if quiet else ""),
+            counted(self.num_alarms, "finding") + (f", {counted(quiet, 'remark')}" if quiet else ""),
         ]
         if part := shards_told(one.scope for one in self._stats.values()):
             said.append(part)

@@ -77,7 +77,7 @@ def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[st
     if num_hidden:
         yield f"… {counted(num_hidden, 'more weight')} with findings; {has_all[0]} has all"
     if plain:
-        yield f"{len(plain):,} constant, as initialized: {_names(plain)}"
+        yield f"{len(plain):,} all ones or all zeros: {_names(plain)}"
     yield from (f"not all is listed: {legible(why)}" for why in found.not_listed[:MAX_FAILED])
     for name, why in islice(found.failed.items(), MAX_FAILED):
         yield f"{cut(name, MAX_SHOWN) or repr('')} was not read: {cut(why, _MAX_TEXT)}"
