@@ -50,7 +50,8 @@ def weights_comparison_document(found: WeightsComparison, call: str = "tnp.compa
     head, num = headed(_sources(found), found._told()), len(found._same_memory)
     rows = printed_rows(found)
     printed, _ = _tables(found, rows, ())
-    alarm = alarm_line(f"{counted(num, 'weight')} of {len(found):,} are the same memory on both sides", _CURE)
+    verb = "is" if num == 1 else "are"
+    alarm = alarm_line(f"{counted(num, 'weight')} of {len(found):,} {verb} the same memory on both sides", _CURE)
     below = (small_print(*lines) for lines in (_folds(found, rows, call), _one_sided(found)))
     return Document((head, *([alarm] if num else []), small_print(*_rule(found)), printed, *below))
 
@@ -158,8 +159,9 @@ def _words(found: WeightsComparison, row: Row) -> Iterator[str]:
     if tied := row.entries[0].tied_to:
         yield f"tied to {cut_inside(tied[0], MAX_INSIDE)}"
     # The columns "not equal" and "dtype" say how dense a change is, and between which dtypes.
-    dtypes = f"{_of_both([found[name]._dtypes for name in names])}: "
-    verdicts = {_verdict(found, entry).removeprefix(dtypes) for entry in row.entries} - set(DENSE)
+    dtypes = _of_both([found[name]._dtypes for name in names])
+    every = (_verdict(found, entry).removeprefix(f"{dtypes}: ") for entry in row.entries)
+    verdicts = {verdict.removesuffix(f", {dtypes}") for verdict in every} - set(DENSE)
     yield next(iter(verdicts)) if len(verdicts) == 1 else f"{len(verdicts)} kinds of change" if verdicts else ""
     yield "from 0" if all(found[name]._norm == 0 and found[name]._norm_of_difference for name in names) else ""
 
