@@ -54,7 +54,7 @@ def test_one_memory_on_both_sides_is_said_first():
     copied = copy.deepcopy(kept)
     assert tnp.compare(copied, model)._same_memory == ()
     copied["0.weight"] = kept["0.weight"]
-    assert told(copied, model)[1].startswith("1 weight of 10 are the same memory")
+    assert told(copied, model)[1].startswith("1 weight of 10 is the same memory")
     assert not any("memory" in line for line in told(copy.deepcopy(kept), model))
 
 

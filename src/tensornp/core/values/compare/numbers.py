@@ -171,7 +171,7 @@ def rows_and_delta(old: Any, new: Any) -> Difference:
     delta = f"{num_changed:,} differ"
     if is_numeric:
         num_unlike = int(np.count_nonzero(differs & ~(np.isfinite(flat_old) & np.isfinite(flat_new))))
-        texts = [f"{num_unlike:,} from or to NaN or infinity"] if num_unlike else []
+        texts = [f"{num_unlike:,} NaN or infinite, now or before"] if num_unlike else []
         if tally.largest_at is not None:
             index = ", ".join(str(int(i)) for i in np.unravel_index(tally.largest_at, old.shape))
             texts.insert(0, f"largest difference {size:.6g} at [{index}]")
