@@ -9,6 +9,7 @@ import numpy as np
 
 from tensornp.core.tensor.dtypes import KNOWN, resolve
 from tensornp.core.values.sources import Source
+from tensornp.core.values.stats.figures import sum_of_squares
 
 Array = np.ndarray[Any, Any]
 _CHUNK_NUMEL = 2**16
@@ -99,7 +100,7 @@ class PairTally:
         if self.has_same_bits:
             self.has_same_bits = np.array_equal(_bits(a), _bits(b))
         x, y = _vector(a), _vector(b)
-        squares = [np.einsum("i,i", one, one) for one in (x, y)]
+        squares = [sum_of_squares(one) for one in (x, y)]
         places = None
         if not np.isfinite(squares[0] + squares[1]):
             finite_a, finite_b = np.isfinite(a), np.isfinite(b)
@@ -114,13 +115,13 @@ class PairTally:
         if places is not None:
             a, b = a[places], b[places]
             x, y = _vector(a), _vector(b)
-            squares = [np.einsum("i,i", one, one) for one in (x, y)]
+            squares = [sum_of_squares(one) for one in (x, y)]
         self.finite += a.size
         if not a.size:
             return
         sizes = sizes_of_change(a, b)
         d = _vector(sizes)
-        squares.append(np.einsum("i,i", d, d))
+        squares.append(sum_of_squares(d))
         self.squares += squares
         at = int(sizes.argmax())
         if sizes[at]:

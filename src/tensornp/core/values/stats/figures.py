@@ -15,6 +15,7 @@ from tensornp.errors import TooLargeError
 
 Array = np.ndarray[Any, Any]
 Number = int | float
+_ROW_NUMEL = 2**13
 MAX_CANCELLED = 1e4
 """Ratio of the squared mean to the variance up to which the mean square gives the variance."""
 
@@ -51,13 +52,22 @@ def _moments(numbers: Array) -> tuple[Number, float, float]:
         total = int((numbers >> 32).sum()) * 2**32 + int((numbers & 0xFFFFFFFF).sum())
     if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
         return total, float(wide[0]), 0.0
-    # Not a dot product: the threads of BLAS and of torch wait for each other, which takes ten times as long.
-    mean, squares = total / numbers.size, np.einsum("i,i", wide, wide)
-    variance = squares / numbers.size - mean * mean
+    mean = total / numbers.size
+    variance = sum_of_squares(wide) / numbers.size - mean * mean
     if not variance * MAX_CANCELLED > mean * mean:
         wide -= mean
-        variance = np.einsum("i,i", wide, wide) / numbers.size
+        variance = sum_of_squares(wide) / numbers.size
     return total, mean, math.sqrt(variance)
+
+
+def sum_of_squares(wide: Array) -> float:
+    """Return the sum of squares by dot products of rows, four times as fast as `einsum`.
+
+    OpenBLAS takes several threads above 10,000 elements, and these and torch's wait for each other.
+    """
+    num_whole = wide.size // _ROW_NUMEL * _ROW_NUMEL
+    rows, rest = wide[:num_whole].reshape(-1, _ROW_NUMEL), wide[num_whole:]
+    return float(np.vecdot(rows, rows).sum() + np.vecdot(rest, rest))
 
 
 @np.errstate(all="ignore")
