@@ -48,7 +48,7 @@ def runs_in_notebook() -> bool:
 def mime_of(obj: Any) -> tuple[str, str]:
     """Return the result of a method `_mime_`; nothing raises."""
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.render.show import summary_html
+    from tensornp.render.show import summary_bundle
 
     toggle = getattr(sys.modules.get("tensornp.widget.toggle"), "TensorWidget", None)
     if toggle is not None and isinstance(obj, toggle):
@@ -62,8 +62,8 @@ def mime_of(obj: Any) -> tuple[str, str]:
 
         opened = f"tnp.weights({name})" if name and type(summary).__name__ == "ModuleView" else name
         part = first_that_works("a live part", lambda: live_part(summary, names, opened, anchor), lambda _: None)
-    static = summary_html(summary, DisplayOptions(), anchor=anchor if part is not None else "")
-    return "text/html", static + (_part_html(part) if part is not None else "")
+    static = summary_bundle(summary, DisplayOptions(), anchor=anchor if part is not None else "")
+    return "text/html", static["text/html"] + (_part_html(part) if part is not None else "")
 
 
 def _names() -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -22,7 +23,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
-from tensornp.render.layout.document import Document, page_of, printed
+from tensornp.render.layout.document import Document, bundle, displayed, page_of
 from tensornp.render.renderers import renderer_of
 from tensornp.render.tensor.card import tensor_html, tensor_text
 
@@ -67,25 +68,25 @@ def shown_of(
 
 def summary_text(summary: Any, max_height: int = 0) -> str:
     """Return a card or a table as plain text, with so many lines of an array, or all for 0."""
-    name = type(summary).__name__
-    shown = getattr(summary, "type_name", "") or name
+    what = _name_of(summary)
 
     def text() -> str:
         return tensor_text(summary, max_height) if isinstance(summary, TensorSummary) else _document(summary).text()
 
-    return first_that_works(f"the text of a {name}", text, lambda reason: f"{shown} (not shown: {reason})")
+    return first_that_works(f"the text of {what}", text, lambda reason: f"{what} (not shown: {reason})")
 
 
-def summary_html(summary: Any, options: DisplayOptions, *, anchor: str = "") -> str:
-    """Return a card or a table as static HTML; `anchor` is a class for its live part."""
+def summary_bundle(summary: Any, options: DisplayOptions, *, max_height: int = 0, anchor: str = "") -> dict[str, str]:
+    """Return a card or a table as text and as static HTML by MIME type; `anchor` is a class for its live part."""
+    what = _name_of(summary)
+    if not isinstance(summary, TensorSummary):
+        return displayed(what, lambda: _document(summary, options), anchor)
+    html = partial(tensor_html, summary, options, anchor=anchor)
+    return bundle(what, lambda: tensor_text(summary, max_height), html)
 
-    def html() -> str:
-        if isinstance(summary, TensorSummary):
-            return tensor_html(summary, options, anchor=anchor)
-        return _document(summary, options).html(anchor)
 
-    name = type(summary).__name__
-    return first_that_works(f"the HTML of a {name}", html, lambda _: printed(summary_text(summary)).html(anchor))
+def _name_of(summary: Any) -> str:
+    return getattr(summary, "type_name", "") or type(summary).__name__
 
 
 def _document(summary: Any, options: DisplayOptions | None = None) -> Document:
@@ -190,7 +191,8 @@ def card(obj: Any, **options: Any) -> Card:
             f"card takes a tensor, an array, a module, a container of tensors, or what a function of tensornp returns, "
             f"not {refused(obj, of_model='pass tnp.weights(...) of it')}"
         )
-    return Card(summary_text(summary), summary_html(summary, chosen))
+    static = summary_bundle(summary, chosen)
+    return Card(static["text/plain"], static["text/html"])
 
 
 def _shows_itself(cls: type) -> bool:

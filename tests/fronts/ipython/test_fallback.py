@@ -22,7 +22,7 @@ FAULTS = 15
 """Calls of each view that are made to raise, one at a time."""
 EXEMPT = ("core/lowlevel/fallback.py", "core/lowlevel/attributes.py")
 """What the last resort itself is made of."""
-GUARDS = ("card", "summary_of", "summary_text", "summary_html", "bundle", "preformatted", "__exit__")
+GUARDS = ("card", "summary_of", "summary_text", "summary_bundle", "displayed", "bundle", "preformatted", "__exit__")
 """What catches cannot catch the call of itself, and what leaves a block cannot be left out."""
 
 

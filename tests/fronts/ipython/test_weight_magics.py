@@ -54,9 +54,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
     table = shell.run("t = w.scan(); t")
     output = shell.show_within_modes(table)
     heading = "2 weights · 1 finding, 1 remark"
-    assert output["text/plain"].startswith(
-        f"{heading}\n1 weight has NaN: a\nname\na · NaN\n1 all ones or all zeros: b"
-    )
+    assert output["text/plain"].startswith(f"{heading}\n1 weight has NaN: a\nname\na · NaN\n1 all ones or all zeros: b")
     assert heading in output["text/html"]
     assert "<table" in output["text/html"]
     assert repr(table) == "<ScanTable of 2 weights, 1 finding, 1 remark>"

@@ -129,7 +129,7 @@ class TensorPrinters:
         from tensornp.core.summary.card import TensorSummary
         from tensornp.core.summary.view import Unshown
         from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
-        from tensornp.render.show import shown_of, summary_html, summary_text
+        from tensornp.render.show import shown_of, summary_bundle, summary_text
 
         expression = "" if is_one else reaching_expression(obj, self._shell)
         summary = shown_of(obj, self._config.options, self._look, expression, self._shell.user_ns)
@@ -138,11 +138,12 @@ class TensorPrinters:
         if type(summary) is TensorSummary and not summary.surroundings.name:
             around = replace(summary.surroundings, typed=typed_expression(self._shell))
             summary = replace(summary, surroundings=around)
-        made = {"text/plain": summary_text(summary, self._config.options.max_height if self._is_in_terminal() else 0)}
-        if self._formatter.formatters["text/html"].enabled:
-            anchor = self._note(obj, summary, expression)
-            made["text/html"] = summary_html(summary, self._config.options, anchor=anchor)
-        return made
+        options = self._config.options
+        max_height = options.max_height if self._is_in_terminal() else 0
+        if not self._formatter.formatters["text/html"].enabled:
+            return {"text/plain": summary_text(summary, max_height)}
+        anchor = self._note(obj, summary, expression)
+        return summary_bundle(summary, options, max_height=max_height, anchor=anchor)
 
     def _print(self, obj: Any, p: RepresentationPrinter, cycle: bool) -> None:
         """Print a card, or a tensor inside another object in one line; the rest as before."""
