@@ -12,11 +12,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from others import installed, missing_note
 from side_by_side import Figure, Spread, interleave, timed
 
+import tensornp as tnp
 from tensornp.core.summary.card import Look, summarize
-from tensornp.core.summary.container import summarize_container
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.names import ShellSession
-from tensornp.render.collections.container import container_document
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.session.ledger import Ledger
 
@@ -31,7 +30,7 @@ CLAIM_NBYTES = 3072
 CLAIMS: dict[str, dict[int, float]] = {"lovely_tensors": {10: 4, 384**2: 1, 1_000_000: 0.5}}
 """How many times as long as that a card takes at most, by the number of elements."""
 CLAIM_OFF = 2.2
-CLAIM_TABLE = 0.04
+CLAIM_TABLE = 0.3
 NUM_IN_TABLE = 10_000
 OFF = DisplayOptions(stats="off")
 
@@ -49,9 +48,9 @@ def ledger_over(namespace: dict[str, Any]) -> Ledger:
 
 
 def make_table(container: dict[str, torch.Tensor]) -> tuple[str, str]:
-    """Return the text and the HTML of a container's table."""
-    summary = summarize_container(container, OPTIONS)
-    return container_document(summary).text(), container_document(summary).html()
+    """Return the text and the HTML of a container's table, as a cell shows them."""
+    shown = tnp.card(container)
+    return shown.text, shown.html
 
 
 def report(*, quick: bool) -> Iterator[Figure | str]:
