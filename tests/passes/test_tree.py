@@ -67,6 +67,20 @@ def test_a_layer_whose_input_the_model_makes_itself_folds_with_the_others():
     assert [line.split()[0] for line in tnp.card(run).text.splitlines()[-2:]] == ["net", "layers.{0..4}"]
 
 
+def test_the_way_to_a_finding_is_open_however_many_calls_are_around_it():
+    """Operators of a backward take the room of a card."""
+    built = Built()
+    with built.call("model", "Net"):
+        with built.call("model.attn", "Attention"):
+            for name in [*"abcdefghijklmnopqrstuvwxyz", "softmax"]:
+                built.operator(name, outputs=value((2,), figures=NAN if name == "softmax" else None))
+        for i in range(60):
+            built.operator(f"op{i}", outputs=value((i + 1,)))
+    record = built.record()
+    told = next(call.index for call in record.calls if call.name == "softmax")
+    assert "softmax" in [label for label, _, _ in lines_of(record, (told,))]
+
+
 def test_a_told_call_stands_alone_and_the_way_to_it_is_open():
     record = transformer(nan_in="layers.3.attn.drop")
     told = next(call.index for call in record.calls if call.name == "layers.3.attn.drop")

@@ -217,6 +217,17 @@ def test_a_tree_keeps_no_memory(kernel):
 
 
 @pytest.mark.slow
+def test_a_comparison_is_live_as_the_value_of_a_cell(kernel):
+    """Its rows open as those of `%tensordiff` do."""
+    kernel.run("import tensornp as tnp\na, b = {'w': torch.ones(3)}, {'w': torch.zeros(3)}")
+    (card,) = kernel.run("tnp.compare(a, b)")
+    ((table, state),) = kernel.toggles().items()
+    assert state["anchor"] in card["text/html"]
+    assert kernel.ask(table, "values", row=0)["label"] == "w"
+    assert kernel.ask(table, "move")["faces"] == ["before", "after", "Δ"]
+
+
+@pytest.mark.slow
 def test_the_tree_of_a_file_needs_no_torch(tmp_path):
     """The rows are listed without its import; values that are opened bring it."""
     path = tmp_path / "model.safetensors"

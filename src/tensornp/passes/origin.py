@@ -261,13 +261,15 @@ def _operator_of_backward(record: PassRecord, call: Call) -> Finding:
 
 
 def _gradients(record: PassRecord) -> list[_Came]:
-    owners: dict[int, tuple[Call, Value]] = {}
+    owners: dict[int, tuple[Call, str, Value]] = {}
     for call in sorted(record.modules(), key=lambda one: one.ended):
-        for value in call.outputs.values():
-            owners.setdefault(id(value), (call, value))
+        for path, value in call.outputs.items():
+            # One of several outputs may be finite, and another one not.
+            name = call.title if len(call.outputs) == 1 else f"output {path} of {call.title}"
+            owners.setdefault(id(value), (call, name, value))
     came = [
-        _Came(value.grad_order, call.title, value.grad, call.index)
-        for call, value in owners.values()
+        _Came(value.grad_order, name, value.grad, call.index)
+        for call, name, value in owners.values()
         if value.grad is not None
     ]
     came += [_Came(one.order, one.name, one.figures, None) for one in record.grads if one.figures is not None]

@@ -93,8 +93,9 @@ class CallTree:
         return first if len(branch.entries) == 1 else len(self.calls) + first
 
     def opened(self, *, has_open_repeats: bool) -> frozenset[int]:
-        """Return the branches that are open at first: the way to trouble, then by depth while there is room."""
+        """Return the branches that are open at first: the way to the first finding, others while there is room."""
         found: set[int] = set()
+        way = self.around(min(self._told)) if self._told else frozenset()
         num_lines, numbers = min(len(self.top), _MAX_BESIDE), count()
         heap: list[tuple[bool, int, int, Branch]] = []
         waiting: Sequence[Branch] = self.top
@@ -109,7 +110,8 @@ class CallTree:
             call, needed, waiting = branch.entries[0], min(len(branch.below), _MAX_BESIDE), []
             # Next to an alarm, fine branches stay closed; so do recomputed ones, and those of operators alone.
             is_closed = self._told or state_of(call) != FINE or call.phase == RECOMPUTED
-            if num_lines + needed <= MAX_LINES and not (is_calm and (is_closed or not self._num_inside[call.index])):
+            has_room = num_lines + needed <= MAX_LINES or self.id_of(branch) in way
+            if has_room and not (is_calm and (is_closed or not self._num_inside[call.index])):
                 found.add(self.id_of(branch))
                 num_lines += needed
                 waiting, level = branch.below, level + 1

@@ -22,7 +22,7 @@ from tensornp.render.pictures.stats_line import histogram_img, line_of
 
 _WIDTHS = {
     "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, columns.GRADIENT: 10, columns.GRADIENT_RATIO: 14,
-    columns.FINDINGS: 20, "notes": 20,
+    columns.FINDINGS: 16, "notes": 14,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _LEAST_PX = (
@@ -125,12 +125,15 @@ def cells_of_largest(inside: Sequence[WeightEntry], found: Mapping[str, Found]) 
     return cells
 
 
-def findings_html(weights: Sequence[WeightEntry], found: Mapping[str, Found]) -> str:
-    """Return the findings as sentences, the worst first, with buttons for their weights."""
+def findings_html(weights: Sequence[WeightEntry], found: Mapping[str, Found], at_least: str = "") -> str:
+    """Return the findings as sentences, the worst first, with buttons for their weights.
+
+    `at_least` stands before each number if only some weights were read.
+    """
     numbers = {one.name: number for number, one in enumerate(weights)}
     said = []
     for kind, names in by_kind((name, found[name].findings) for name in numbers if name in found).items():
-        text, name = escape(kind.with_scope(len(names))), escape(cut(names[0], MAX_SHOWN) or "''")
+        text, name = escape(at_least + kind.with_scope(len(names))), escape(cut(names[0], MAX_SHOWN) or "''")
         goal = found[names[0]].goal if kind.is_alarm else ""
         leads = f'data-number="{numbers[names[0]]}" data-goal="{goal}" aria-label="{text}: {name}"'
         scope = f'<span class="tensornp-alarm">{text}</span> ' if kind.is_alarm else f"{text}: "

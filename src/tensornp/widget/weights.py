@@ -93,7 +93,9 @@ class WeightsWidget(LivePart):
         every = view.findings().items()
         known = {name: Found(found, alarms=tuple(alarms_of(view.alarms[name]))) for name, found in every}
         self._tree.learn(known)
-        self.findings = findings_html(self._weights, known) + note_html(partly_read(view))
+        partly = partly_read(view)
+        at_least = "at least " if partly else ""
+        self.findings = findings_html(self._weights, known, at_least) + note_html(partly)
 
     def _rows(self, request: Mapping[str, Any]) -> dict[str, Any]:
         return self._tree.rows(request)

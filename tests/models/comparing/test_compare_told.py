@@ -126,6 +126,15 @@ def test_layers_whose_weights_moved_in_another_order_share_rows():
     assert "layers.{0..2}.weight × 3" in told and "layers.{0..2}.bias × 3" in told
 
 
+def test_a_row_tells_how_much_its_weights_differ():
+    """A range if one moved much more than the others; one number if all moved alike."""
+    before = {f"layers.{i}.weight": torch.ones(4) for i in range(6)}
+    alike = {name: value * 1.1 for name, value in before.items()}
+    assert " 10% " in tnp.card(tnp.compare(before, alike)).text
+    tuned = alike | {"layers.2.weight": before["layers.2.weight"] * 2}
+    assert "10% … 100%" in tnp.card(tnp.compare(before, tuned)).text
+
+
 def test_shares_of_changed_elements_are_told_if_one_is_not_all():
     """No cell is left blank for a weight that changed throughout."""
     before = {"half": torch.ones(100), "all": torch.ones(100)}

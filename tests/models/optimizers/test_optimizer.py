@@ -26,6 +26,12 @@ def trained(model, parameters=None, **options):
 NAMES = [f"state.fc.{name}.{kind}" for name in ("weight", "bias") for kind in ("step", "exp_avg", "exp_avg_sq")]
 
 
+def test_an_option_of_zero_is_told_and_one_that_is_off_is_not(model):
+    """No weight decay is a choice: the default of AdamW is another number."""
+    text = tnp.card(trained(model, weight_decay=0.0)).text
+    assert "weight_decay: 0 ·" in text and "amsgrad" not in text
+
+
 def test_names_come_from_the_optimizer_or_a_model(model):
     """What has no state yet has none after it was listed; rates are metadata; each expression runs."""
     by_model = trained(model)

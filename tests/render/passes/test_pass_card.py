@@ -131,7 +131,7 @@ def test_an_operator_is_a_row_with_its_line():
     text = pass_document(Run(built.record(has_operators=True), [finding])).text()
     row = next(line for line in text.split("\n") if line.startswith("  softmax"))
     assert row.startswith("  softmax net.py:11 · first NaN") and "2 rows of its input" in row
-    assert "\n    a = scores.softmax(-1)\n" in text
+    assert "\n    net.py:11  a = scores.softmax(-1)\n" in text
 
 
 def test_the_card_of_a_call_lists_its_values():

@@ -32,6 +32,7 @@ _SAID = "the live part of the output above, which is there while its kernel runs
 """Text of a live part in a file, and where no widget can be made."""
 _LIVE = ("TensorSummary", "ModuleView", "FollowedPass")
 """Summaries whose card has a place for a live part, with a kernel or not."""
+_LIVE_IN_KERNEL = ("WeightsExplorer", "WeightsComparison")
 NOTHING = {"text/html": "", "text/plain": ""}
 _counts: WeakKeyDictionary[Any, Counter[str]] = WeakKeyDictionary()
 """Displays of each cell by shell; those before an unloading are still on the page."""
@@ -102,7 +103,7 @@ class Live:
     def note(self, obj: Any, summary: Any, expression: str) -> str:
         """Note what is printed of `obj`, which `expression` reaches; return its anchor."""
         kind = type(summary).__name__
-        has_part = kind in _LIVE or (kind == "WeightsExplorer" and self.is_wanted)
+        has_part = kind in _LIVE or (kind in _LIVE_IN_KERNEL and self.is_wanted)
         anchor = self.new_anchor() if has_part else ""
         if not anchor or not self.is_wanted:
             return anchor
@@ -226,5 +227,8 @@ class Live:
     def _part(self, summary: Any, anchor: str, opened: str) -> LivePart | None:
         from tensornp.widget.live import live_part
 
+        if type(summary).__name__ == "WeightsComparison" and keeps_outputs_apart(self._shell):
+            # Its rows open below those of the printed table.
+            return None
         facts = {"options": self._options(), "binder": self._bind}
         return live_part(summary, self._shell.user_ns, opened, anchor, **facts)

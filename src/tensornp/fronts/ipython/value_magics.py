@@ -20,7 +20,6 @@ from tensornp.fronts.ipython.arguments import (
 )
 from tensornp.fronts.ipython.cell import compile_body, run
 from tensornp.fronts.ipython.config import SessionMagics
-from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
     from tensornp.models.comparing.comparison import WeightsComparison
@@ -138,7 +137,7 @@ class ValueMagics(SessionMagics):
                 summary = summarize_comparison(a, b, self._display.options, (names[0], names[1]))
                 make = partial(comparison_document, summary)
             display(displayed("a comparison", make, anchor), raw=True)
-        if found is not None and not keeps_outputs_apart(self.shell):
+        if found is not None:
             self._live.show_part(found, anchor)
 
     @no_var_expand

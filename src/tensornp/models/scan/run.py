@@ -149,10 +149,11 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
             raise BadRequestError(f"progress must be a function of two numbers or False, got {quoted(chosen)}")
         yield chosen or None
         return
-    # `tqdm.auto` would leave a line in the saved notebook, or not, as a scan takes long.
+    # `tqdm.auto` would leave a line in the saved notebook, and what stderr had stays as a red stripe.
     from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
-    bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=sys.stderr is None)
+    out = sys.stderr if sys.stderr is None or sys.stderr.isatty() or "ipykernel" not in sys.modules else sys.stdout
+    bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=out is None, file=out)
 
     def tell(done: int, total: int) -> None:
         bar.total = total

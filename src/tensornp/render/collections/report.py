@@ -33,8 +33,8 @@ def report_document(report: Report) -> Document:
 
 
 def _summary(report: Report) -> str:
-    """Return counts and the largest difference; empty for a few lines."""
-    if len(report.lines) <= MAX_UNFOLDED:
+    """Return counts and the largest difference; empty for a few lines, or if all say the same."""
+    if len(report.lines) <= MAX_UNFOLDED or len({line.parts for line in report.lines}) == 1:
         return ""
     counts = Counter(line.come for line in report.lines)
     of = f" of {report.num_watched:,}" if counts[""] <= report.num_watched else ""

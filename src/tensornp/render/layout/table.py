@@ -75,8 +75,8 @@ _BREAKS = re.compile(r"(?<=[._/\[\]])(?=[^._/\[\]\s\d])|(?<=[^\W_]{24})(?=[^\W_]
 """Places where a name may break. The page gets a tag there, so that a copied name has no other characters."""
 _INDENT, _INDENT_PX = "  ", 16
 """The indent of one level of a tree."""
-_MAX_WHOLE = 24
-"""Characters of a name that does not break."""
+_MAX_WHOLE, _MAX_SHORT = 24, 12
+"""Characters of a name that does not break, and of a column of words that need no room to break."""
 
 
 def without_empty(table: Table, kept: tuple[str, ...]) -> Table:
@@ -180,11 +180,13 @@ def _has_names(table: Table) -> bool:
 
 def _kinds(table: Table) -> list[str]:
     """Return the attributes of the cells of each column; a style can be appended."""
-    longest = max((len(row.cells[0]) for row in _full_rows(table)), default=0)
+    rows = _full_rows(table)
+    longest = [max((len(row.cells[i]) for row in rows), default=0) for i in range(len(table.headings))]
     words = css.WORDS_CELL if _has_names(table) else css.WRAPPED_CELL
-    known = dict.fromkeys(WRAPPED, words) | dict.fromkeys(RIGHT, css.RIGHT_CELL)
+    wrapped = {heading: words for heading, most in zip(table.headings, longest, strict=True) if most > _MAX_SHORT}
+    known = {heading: wrapped.get(heading, css.CELL) for heading in WRAPPED} | dict.fromkeys(RIGHT, css.RIGHT_CELL)
     styles = [known.get(heading, css.CELL) for heading in table.headings]
-    if _has_names(table) and longest > _MAX_WHOLE:
+    if _has_names(table) and longest[0] > _MAX_WHOLE:
         styles[0] = css.NAME_CELL
     return [f' style="{style}' for style in styles]
 

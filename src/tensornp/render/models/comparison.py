@@ -117,7 +117,12 @@ def _tables(found: WeightsComparison, rows: Sequence[Row], others: Sequence[Row]
 
 
 def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, float]:
-    """Return the numbers of one row by heading: the largest of several weights.
+    """Return the numbers of one row by heading: the largest of several weights."""
+    return {heading: max(values) for heading, values in _numbers_of(found, names).items()}
+
+
+def _numbers_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, list[float]]:
+    """Return the known numbers of some weights by heading.
 
     A weight with a new NaN has no change of 0, although all that is finite is equal.
     """
@@ -129,14 +134,22 @@ def _figures_of(found: WeightsComparison, names: Sequence[str]) -> dict[str, flo
         NOT_EQUAL: [one.changed_fraction if one.count else None for one in every],
     }
     known = {heading: [value for value in values if value is not None] for heading, values in figures.items()}
-    return {heading: max(values) for heading, values in known.items() if values}
+    return {heading: values for heading, values in known.items() if values}
+
+
+def _range_text(heading: str, values: Sequence[float]) -> str:
+    """Return the number of alike weights in words: 2%, up to 2%, or 1.2% … 15% if they differ much."""
+    low, high = min(values), max(values)
+    least, most = map(_FIGURES[heading], (low, high))
+    if least == most:
+        return most
+    return f"{least} … {most}" if low < high / 2 else f"up to {most}"
 
 
 def _table_row(found: WeightsComparison, row: Row) -> TableRow:
     names = [entry.name for entry in row.entries]
     every = [found[name] for name in names]
-    figures, at_most = _figures_of(found, names), "up to " if len(every) > 1 else ""
-    texts = {heading: at_most * bool(value) + _FIGURES[heading](value) for heading, value in figures.items()}
+    texts = {heading: _range_text(heading, values) for heading, values in _numbers_of(found, names).items()}
     cells = {
         "name": cut_inside(row.pattern, MAX_SHOWN) + _times(row),
         "what": ", ".join(filter(None, _words(found, row))),

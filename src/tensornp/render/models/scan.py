@@ -93,9 +93,10 @@ def module_document(view: ModuleView) -> Document:
 
 
 def _findings(view: ModuleView) -> Iterator[Part]:
+    at_least = "at least " if partly_read(view) else ""
     for kind, names in by_kind(view.findings().items()).items():
         shown = listed([cut(name, MAX_SHOWN) or "''" for name in names], MAX_NAMED)
-        yield alarm_line(kind.with_scope(len(names)), f": {shown}")
+        yield alarm_line(at_least + kind.with_scope(len(names)), f": {shown}")
     if partly_read(view):
         yield small_print(partly_read(view))
 
@@ -104,4 +105,5 @@ def partly_read(view: ModuleView) -> str:
     """Return the number of weights that were read in words; empty if all were."""
     if view.num_read == view.num_floats or not view.num_read:
         return ""
-    return f"NaN was looked for in {view.num_read:,} of {view.num_floats:,} weights; a scan looks in all"
+    read = f"{view.num_read:,} of {view.num_floats:,} weights"
+    return f"NaN was looked for in {read}; Read values or %tensorstats looks in all"

@@ -177,7 +177,7 @@ def _metadata(explorer: WeightsExplorer) -> list[str]:
         found = _OPTION.fullmatch(str(key))
         if found is None:
             rest[key] = value
-        elif found["option"] not in (PARAMS, NAMES) and value not in (None, False):
+        elif found["option"] not in (PARAMS, NAMES) and value is not None and value is not False:
             options.setdefault(found["group"], {}).setdefault(found["option"], []).append(_value(value))
     shown = nsmallest(MAX_SAID, rest.items(), key=lambda item: str(item[0]).count("."))
     said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in shown]
@@ -194,6 +194,8 @@ def _value(value: object) -> str:
         return counted(len(value), "item")
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return f"<int of {value.bit_length():,} bits>"
+    if isinstance(value, float):
+        return f"{value:.6g}"
     return cut(str(value[: _MAX_VALUE + 1] if isinstance(value, (str, bytes)) else value), _MAX_VALUE)
 
 

@@ -124,8 +124,10 @@ def verdict_parts(finding: Finding, record: PassRecord | None = None) -> list[Pa
     fact, rest = finding.fact, "".join(f"; {one}" for one in (finding.explanation, in_step) if one)
     if source is not None and source.text:
         place, text = str(replace(source, text="")), cut(source.text, _MAX_TEXT)
-        fact, rest = (one.replace(str(source), place) for one in (fact, rest))
-        below = Part(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
+        below = source_part(source)
+        if str(source) in fact + rest:
+            fact, rest = (one.replace(str(source), place) for one in (fact, rest))
+            below = Part(f"    {text}", f'<div style="{SOURCE}">{escape(text)}</div>')
     rest = cut(rest, _MAX_TEXT)
     return [alarm_line(_linked(record, cut(fact, _MAX_TEXT), finding.call), Drawn(rest, coded(rest))), below]
 
@@ -170,8 +172,10 @@ def _calm(record: PassRecord) -> str:
     masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
     num_unread = sum(value.figures is None and "float" in value.dtype for value in values)
     unread = f"; {counted(num_unread, 'value')} could not be read" if num_unread else ""
-    # A gradient tells that there was a loss, even if only a function knows it.
-    is_loss_seen = record.has_operators or record.calls[0].outputs or not back
+    # A gradient tells that there was a loss, even if only a function knows it; a module may have returned it.
+    last = (value for call in record.children(record.calls[0]) for value in call.outputs.values())
+    is_returned = any(value.grad is not None and not value.shape for value in last)
+    is_loss_seen = record.has_operators or record.calls[0].outputs or is_returned or not back
     loss = "" if is_loss_seen else "; the loss was not read (--operators reads it)"
     return f"no NaN and no Inf{masks} in {counted(len(record.calls) - 1, 'call')}{unread}{loss}"
 

@@ -210,8 +210,6 @@ def first_values(
         array = gathered(tensor, info, plan, places)
     except NotReadError:
         return "(not read)"
-    if not array.ndim and printoptions in ({}, AUTO):
-        return str(array)
     flat = array.reshape(-1)
     return ", ".join(texts_of(flat, printoptions) + ["…"] * (array.size < math.prod(shape)))
 
