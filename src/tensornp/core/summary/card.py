@@ -14,7 +14,7 @@ from tensornp.core.convert.to_numpy import decide_shard
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
-from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
+from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.search import history_name
@@ -251,13 +251,12 @@ def find_surroundings(
     found, searched = find_aliases(tensor, namespace, max_seconds, seen)
     name = _own_name(found, shown_as, namespace)
     saved = saved_for(tensor, searched.tracked, max_seconds)
-    stopped = "" if found.is_complete else stopped_text(found.num_names)
     stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
     is_left_out = found.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         name=name,
         aliases=tuple(found),
-        stopped="; ".join(filter(None, (stopped, stopped_graph))),
+        stopped="; ".join(filter(None, (found.stopped, stopped_graph))),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
         oldest_saver=saved.oldest,
