@@ -126,7 +126,7 @@ class _Reader:
         from tensornp.core.values.compare.snapshots import snapshot_with_values
 
         if id(obj) not in self._seen:
-            last = before if before is not None and before.is_in_place_of(obj) else None
+            last = before if before is not None and before.object_id == id(obj) else None
             snapshot = snapshot_with_values(obj, self._left_to_copy, last, self._max_read_nbytes)
             self._seen[id(obj)] = obj, snapshot
             self._left_to_copy -= snapshot.nbytes_copied
@@ -161,7 +161,7 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
 
     if before is None:
         return ReportLine(name, ("new",), come="new")
-    if not before.is_in_place_of(obj):
+    if before.object_id != id(obj):
         now = described(obj)
         return ReportLine(name, (f"another object now, {now.shape} {now.dtype}",))
     change = what_changed(before, after)

@@ -15,7 +15,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import PACKED_BITS, is_held
 from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.errors import NoDataError, NotReadError
+from tensornp.errors import NotReadError
 
 _MAX_BASES = 100
 storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
@@ -98,15 +98,11 @@ def bases_of(obj: Any) -> Iterator[Any]:
         yield obj
 
 
-def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
+def is_freed(array: np.ndarray[Any, Any]) -> bool:
     """Return whether the storage under `array` has moved, as `share_memory_` does it; a read may crash."""
+    base = origin_of(array).tensor
+    if base is None:
+        return False
     start = torch_private.storage_address(base)
     low, high = extent_of_array(array).bounds
-    return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()
-
-
-def check_array(array: np.ndarray[Any, Any]) -> None:
-    """Raise NoDataError if the tensor under `array` has freed its memory."""
-    base = origin_of(array).tensor
-    if base is not None and has_left(array, base):
-        raise NoDataError("the memory of this array was freed by the tensor that it was made of; make it again")
+    return low < high and not start <= low <= high <= start + storage_of(base).nbytes()

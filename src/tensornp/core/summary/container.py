@@ -16,7 +16,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import check_array, extents_of
+from tensornp.core.memory.footprint import extents_of, is_freed
 from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import BUILT_IN, leaves
@@ -53,7 +53,8 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
     try:
         if plain.dtype.hasobject:
             raise NotReadError(_REFUSAL)
-        check_array(plain)
+        if is_freed(plain):
+            raise NotReadError("the memory of this array was freed by the tensor that it was made of; make it again")
         shown = array if type(array) in _MASKED else plain
         text = _printed(shown, options, num_first)
     except Exception as error:
