@@ -12,11 +12,10 @@ from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.convert.plan import flag
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import legible, quoted
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.info import inspect
@@ -35,7 +34,7 @@ _MAX_REASON = 120
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
 
 
-@modes.outside_modes
+@outside_modes
 def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of an array, or the same container with tensors instead of arrays.
 
@@ -101,7 +100,7 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
     return values.to(place, copy=bool(copy))
 
 
-@modes.outside_modes
+@outside_modes
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
@@ -112,15 +111,10 @@ def tensor_from_numpy(
     obstacle = why_copied(given, str(device))
     if copy is False and obstacle:
         raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    if copy or (obstacle and device.type == "cpu"):
-        given = np.array(given, dtype=given.dtype.newbyteorder("="), order="C", copy=True)
-    elif obstacle:
-        # torch takes no array as it is that it could not share, not even on its way to another device.
-        given = np.require(given, given.dtype.newbyteorder("="), ["C", "W"])
-    return tensor_over(given, facts.name).to(device)
+    return tensor_over(given, facts.name).to(device, copy=bool(copy or obstacle))
 
 
-@modes.outside_modes
+@outside_modes
 def usable_device(device: Any) -> torch.device:
     """Return a torch device, the CPU for None; raise if it cannot be used here."""
     try:
@@ -172,7 +166,7 @@ def why_copied(array: np.ndarray[Any, Any] | np.generic, device: str = "cpu") ->
     return ""
 
 
-@never_compiled
+@outside_modes
 def to_jax(t: Any, *, copy: bool | None = None) -> Any:
     """Return the JAX array of a tensor, or the same container with JAX arrays instead of tensors.
 
@@ -194,7 +188,7 @@ def to_jax(t: Any, *, copy: bool | None = None) -> Any:
     return _mapped(lambda tensor: convert(jax, tensor), t, "to_jax")
 
 
-@never_compiled
+@outside_modes
 def to_cupy(t: Any) -> Any:
     """Return the CuPy array of a tensor, or the same container with CuPy arrays instead of tensors.
 
@@ -239,15 +233,14 @@ def _shared_with_jax(jax: Any, tensor: torch.Tensor) -> Any:
     if inspect(tensor).device.type == "cpu":
         # Raises if the memory cannot be shared; locks the storage, which DLPack does not.
         to_numpy(tensor, copy=False, writeable=True)
-    with modes.outside_modes():
-        values = plain(tensor)
-        try:
-            array = jax.dlpack.from_dlpack(values)
-        except (RuntimeError, ValueError, TypeError, BufferError) as error:
-            raise CopyRequiredError(f"the tensor cannot be shared: {error}; pass copy=None to allow a copy") from error
-        if array.unsafe_buffer_pointer() != values.data_ptr():
-            raise CopyRequiredError("JAX copies this tensor, because of its layout; pass copy=None to allow a copy")
-        return array
+    values = plain(tensor)
+    try:
+        array = jax.dlpack.from_dlpack(values)
+    except (RuntimeError, ValueError, TypeError, BufferError) as error:
+        raise CopyRequiredError(f"the tensor cannot be shared: {error}; pass copy=None to allow a copy") from error
+    if array.unsafe_buffer_pointer() != values.data_ptr():
+        raise CopyRequiredError("JAX copies this tensor, because of its layout; pass copy=None to allow a copy")
+    return array
 
 
 def _import(name: str, library: str) -> Any:

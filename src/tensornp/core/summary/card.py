@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.budget import Budget, with_page_protection
+from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
-from tensornp.core.convert.to_numpy import decide_shard
+from tensornp.core.convert.to_numpy import decide_shard, plan_from
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
@@ -215,12 +215,7 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
 
 
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
-    arguments = MODES[mode]
-    info = with_page_protection(info) if arguments["writeable"] else info
-    plan = decide_shard(info, "local", **arguments) if info._has_part else decide(info, **arguments)
-    if plan.nbytes_copied:
-        Budget(options.max_nbytes or None).take(plan.nbytes_copied)
-    return plan
+    return plan_from(info, Budget(options.max_nbytes or None), shard="local" if info._has_part else None, **MODES[mode])
 
 
 def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:

@@ -13,7 +13,6 @@ from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, own_attributes
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.torch_private import is_unsharded
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, is_held, reach_of
 from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
@@ -24,7 +23,7 @@ from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError
 
 
-@never_compiled
+@modes.outside_modes
 def inspect(tensor: torch.Tensor) -> TensorInfo:
     """Return the metadata of a tensor, without reading values.
 
@@ -39,8 +38,7 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
         If such a class cannot tell for which.
     """
     check_tensor(tensor, "inspect")
-    with modes.outside_modes():
-        return _read(tensor)
+    return _read(tensor)
 
 
 def check_tensor(obj: Any, caller: str) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.strides import place_of
 from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.sources import Source, refuse_endless, source_of
@@ -82,7 +81,6 @@ class Location:
         return at + (f" and {self.count - 3:,} more" if self.count > 3 else "")
 
 
-@never_compiled
 @outside_modes
 @np.errstate(all="ignore")
 def locate(tensor: Any, what: str = "nan") -> Location:
@@ -120,7 +118,6 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     return Location(what, count, tuple(map(source.index, first)), number, source.scope)
 
 
-@never_compiled
 @outside_modes
 @np.errstate(all="ignore")
 def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | None:

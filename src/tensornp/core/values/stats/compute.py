@@ -15,7 +15,6 @@ import numpy as np
 
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
@@ -48,7 +47,7 @@ Progress = Callable[[int, int], bool]
 """Receives the number of elements read, and of all; False ends the scan."""
 
 
-@never_compiled
+@outside_modes
 def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None = None) -> TensorStats:
     """Compute the statistics of a tensor or an array in one pass.
 
