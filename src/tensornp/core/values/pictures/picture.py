@@ -44,22 +44,13 @@ class Asked:
         return self.mean is not None or self.std is not None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bright:
-    """Bytes of tiles × height × width × channels; `is_marked` where a channel is NaN or infinite."""
-
-    pixels: Values
-    is_marked: Values
-    words: tuple[str, ...]
-
-
-def brightened(values: Any, asked: Asked) -> Bright:
-    """Return values of tiles × height × width × channels as bytes, all in one range."""
+def _brightened(values: Any, asked: Asked) -> tuple[Values, Values, tuple[str, ...]]:
+    """Return values as bytes in one range, a mask of NaN and infinite pixels, and the range in words."""
     if values.dtype in (np.uint8, np.bool_) and not asked.is_normalized and asked.bounds is None:
         is_bool = values.dtype == np.bool_
         pixels = values.astype(np.uint8) * np.uint8(255) if is_bool else values
         said = "False black, True white" if is_bool else "0 … 255 as they are"
-        return Bright(pixels, np.zeros(values.shape[:-1], bool), (said,))
+        return pixels, np.zeros(values.shape[:-1], bool), (said,)
     is_integer, num_colours = values.dtype.kind in "iu", min(values.shape[-1], 3)
     wide = values.astype(np.float64)
     colours, alpha = wide[..., :num_colours], wide[..., num_colours:]
@@ -77,7 +68,7 @@ def brightened(values: Any, asked: Asked) -> Bright:
         f"{counted(num_beyond, 'value')} beyond, shown as the nearest" if num_beyond else "",
         f"{counted(num_marked, 'pixel')} with NaN or infinite (violet)" if num_marked else "",
     )
-    return Bright((shares * 255 + 0.5).astype(np.uint8), is_marked, words)
+    return (shares * 255 + 0.5).astype(np.uint8), is_marked, words
 
 
 def range_of(value_range: Any) -> tuple[float, float] | None:
@@ -144,7 +135,7 @@ MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """The pixels of all tiles, with a label for each; `is_marked` where a channel is NaN or infinite."""
+    """The pixels (tiles × height × width × channels), and a label for each tile; NaN and Inf are marked."""
 
     labels: tuple[str, ...]
     pixels: Values
@@ -162,10 +153,10 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
     Raises TooLargeError before anything is read if all are too many.
     """
     laid_out, values = _read(values_of(obj), layout, has_all=has_all)
-    bright = brightened(values, asked or Asked())
+    pixels, is_marked, said = _brightened(values, asked or Asked())
     labels = tuple([", ".join(map(str, index)) for index in laid_out.indices])
-    words = tuple(filter(None, (*laid_out.words, *bright.words)))
-    return Picture(labels, bright.pixels, bright.is_marked, laid_out.grid, words, laid_out.is_whole)
+    words = tuple(filter(None, (*laid_out.words, *said)))
+    return Picture(labels, pixels, is_marked, laid_out.grid, words, laid_out.is_whole)
 
 
 def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, Any]:
