@@ -15,8 +15,8 @@ from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import holds_states, is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.card import Look, TensorSummary
+from tensornp.core.summary.container import Unshown, is_long, summary_of
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.view import Unshown, is_long, summary_of
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like

@@ -1,4 +1,4 @@
-"""Gather the content of an array's card, and the table of a container of tensors."""
+"""Gather the content of an array's card, and the table of a container; choose the summary of an object."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
 from tensornp.core.memory.footprint import extents_of, is_freed
-from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
+from tensornp.core.summary.card import Look, StatsBudget, TensorSummary, summarize, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.containers import BUILT_IN, leaves
+from tensornp.core.tensor.containers import BUILT_IN, is_container, is_seen, leaves
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
@@ -27,7 +27,6 @@ from tensornp.core.values.shown.preview import MAX_ELEMENTS, printing, texts_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
 
-_MASKED = (np.ma.MaskedArray, type(np.ma.masked))
 _REFUSAL = "the values are not shown: printing them would run the code of their own classes"
 
 
@@ -55,8 +54,9 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
             raise NotReadError(_REFUSAL)
         if is_freed(plain):
             raise NotReadError("the memory of this array was freed by the tensor that it was made of; make it again")
-        shown = array if type(array) in _MASKED else plain
-        text = _printed(shown, options, num_first)
+        # Asking for `np.ma.MaskedArray` would import it for the first card.
+        is_masked = type(array).__module__.startswith("numpy.ma")
+        text = _printed(array if is_masked else plain, options, num_first)
     except Exception as error:
         # A display never fails.
         refusal = str(error) if isinstance(error, TensornpError) else error_text(error)
@@ -147,9 +147,26 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     )
 
 
-def is_long(container: Any) -> bool:
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    type_name: str
+    reason: str
+
+
+def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Any:
+    """Return the summary of a tensor, an array or a container; None for other objects."""
+    if is_tensor_like(obj):
+        return summarize(obj, options, look)
+    if is_array(obj):
+        return summarize_array(obj, options)
+    return summarize_container(obj, options) if is_container(obj) and is_seen(obj) else None
+
+
+def is_long(obj: Any) -> bool:
     """Return whether a container has so many tensors, and little else, that it is shown as weights are."""
-    found, is_complete = _leaves_of(container)
+    if is_tensor_like(obj) or is_array(obj) or not (is_container(obj) and is_seen(obj)):
+        return False
+    found, is_complete = _leaves_of(obj)
     # A stand-in may compute its tensor, and would be asked.
     num_tensors = sum(is_tensor(leaf) for _, leaf in found)
     is_other = any(is_array(leaf) or stand_in_of(leaf) is not None for _, leaf in found)

@@ -77,10 +77,10 @@ def source_of(
     caller: str = "stats",
 ) -> Source:
     """Return the source of `obj`, outside all modes; `is_dense` makes sparse tensors dense in new memory."""
-    if issubclass(type(obj), np.ma.MaskedArray) and not in_order and axis is None:
-        shown = obj.compressed()
-        return replace(source_of(shown), scope=f"{shown.size:,} of {obj.size:,} shown")
     if is_array(obj):
+        if isinstance(obj, np.ma.MaskedArray) and not in_order and axis is None:
+            shown = obj.compressed()
+            return replace(source_of(shown), scope=f"{shown.size:,} of {obj.size:,} shown")
         return source_of(values_of_array(obj), axis, in_order=in_order)
     if type(obj) is StoredValues:
         return _of_stored(obj, checked_axis(axis, obj.shape), in_order)
