@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.memory.extents import Span, nbytes_by_device
+from tensornp.core.memory.extents import Span, merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import footprint_of
 from tensornp.core.namespace.search import Search, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, first_step
 
 RESULTS = ("Out[…]", "results")
+_TOP = 2**64
 
 
 @dataclass(slots=True, eq=False)
@@ -74,32 +76,22 @@ def history_entry(path: Path) -> str:
 
 
 def grouped(found: list[Found]) -> list[Group]:
-    spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
-    leaders = list(range(len(found)))
-
-    def leader(i: int) -> int:
-        while leaders[i] != i:
-            leaders[i] = leaders[leaders[i]]
-            i = leaders[i]
-        return i
-
-    at, last = ("", 0), -1
-    for (device, low, high), i in spans:
-        if last >= 0 and device == at[0] and low < at[1]:
-            leaders[leader(i)] = leader(last)
-            at = (device, max(at[1], high))
-        else:
-            at = (device, high)
-        last = i
-    same: dict[int, int] = {}
-    groups: dict[int, Group] = {}
-    for i, item in enumerate(found):
+    merged = merge_spans([span for item in found for span in item.spans])
+    groups: dict[Any, Group] = {}
+    for item in found:
+        spans = [merged[bisect_right(merged, (device, low, _TOP)) - 1] for device, low, _ in item.spans]
         # The same object without memory (a meta tensor) under two names is one.
-        if not item.spans:
-            leaders[leader(i)] = leader(same.setdefault(id(item.obj), i))
-        group = groups.setdefault(leader(i), Group([], []))
+        first, *others = spans or [("", id(item.obj), 0)]
+        group = groups.setdefault(first, Group([], []))
+        for place in others:
+            # A sparse tensor joins those that share one of its parts.
+            other = groups.setdefault(place, group)
+            if other is not group:
+                group.found, group.spans = other.found + group.found, other.spans + group.spans
+                groups.update(dict.fromkeys([key for key, one in groups.items() if one is other], group))
         group.found.append(item)
         group.spans += item.spans
-    for group in groups.values():
+    every = list({id(group): group for group in groups.values()}.values())
+    for group in every:
         group.nbytes = sum(nbytes_by_device(group.spans).values())
-    return list(groups.values())
+    return every
