@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tensornp.core.lowlevel.attributes import refused
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import holds_states, is_module
@@ -20,7 +21,6 @@ from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.render.layout.document import Document, page_of, printed
 from tensornp.render.renderers import renderer_of

@@ -9,8 +9,8 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted, with_article
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
+from tensornp.core.tensor.form import Obstacle, Step
 from tensornp.core.tensor.kinds import QUANTIZED
-from tensornp.core.tensor.steps import Obstacle, Step
 
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo

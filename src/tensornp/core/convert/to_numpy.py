@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert import receipt
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide, flag
-from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.attributes import Weight, error_text, is_tensor, is_weight, refused
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
@@ -20,14 +20,12 @@ from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Kind
+from tensornp.core.tensor.form import Kind, Obstacle, Step
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
 from tensornp.core.tensor.kinds import LOCAL, STRIDED, form_of
-from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.shards import ShardFacts, check_shard
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
-from tensornp.core.tensor.steps import Obstacle, Step, check_shard
 from tensornp.core.tensor.strides import num_reached
-from tensornp.core.tensor.weight import Weight, is_weight, refused
 from tensornp.errors import NoDataError, NotATensorError, RanksError
 
 _IS_ARRAY = "it is an array already; tnp.card shows it, tnp.to_tensor makes it a tensor"

@@ -12,7 +12,7 @@ from torch.utils.dlpack import from_dlpack
 
 from tensornp.core.convert.plan import flag
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor, refused
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import legible, quoted
@@ -20,7 +20,6 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import refused
 from tensornp.errors import (
     BadRequestError,
     CopyRequiredError,

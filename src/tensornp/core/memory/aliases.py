@@ -14,7 +14,7 @@ import numpy as np
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, refused
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -24,7 +24,6 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Search
 from tensornp.core.tensor.paths import Kind, Path
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""Gather the content of an array's card, and the table of a container; choose the summary of an object."""
+"""Choose the summary of an object: the card of an array, or the table of a container of tensors."""
 
 from __future__ import annotations
 

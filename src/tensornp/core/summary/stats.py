@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.compare import Comparison, compare
 from tensornp.core.values.locate import Location, locate
 from tensornp.core.values.pictures.heatmap import Heatmap

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, own_attributes
+from tensornp.core.lowlevel.attributes import Weight, an_instance, is_weight, own_attributes
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
 from tensornp.core.tensor.stand_ins import stand_in_for
-from tensornp.core.tensor.weight import Weight, is_weight
 from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 
 MAX_DEPTH = 100

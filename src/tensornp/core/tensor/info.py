@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, is_weight, own_attributes, refused
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.torch_private import is_unsharded
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
@@ -19,7 +19,6 @@ from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
 from tensornp.core.tensor.shards import shard_facts
 from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
 from tensornp.core.tensor.strides import is_in_order
-from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError
 
 

@@ -16,9 +16,8 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.torch_private import storage_address
-from tensornp.core.tensor.form import Kind
+from tensornp.core.tensor.form import Kind, Obstacle, Step
 from tensornp.core.tensor.paths import is_attribute_name
-from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"

@@ -21,8 +21,8 @@ def num_reached(shape: Iterable[int], strides: tuple[int, ...]) -> int:
     return 1 + whole - sum(strides)
 
 
-def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
-    expected = itemsize
+def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    expected = 1
     for size, step in zip(reversed(shape), reversed(strides), strict=True):
         if size > 1 and step != expected:
             return 0 in shape

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.tensor.strides import place_of
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stats.record import ALL

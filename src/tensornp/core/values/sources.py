@@ -13,7 +13,7 @@ import torch
 
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.attributes import ONE_OR_ALL, is_array, is_tensor, refused
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -22,7 +22,6 @@ from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, order_of, place_of
-from tensornp.core.tensor.weight import ONE_OR_ALL, refused
 from tensornp.core.values.blocks import Array, Part, part_of_reader, part_of_tensor
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NotATensorError

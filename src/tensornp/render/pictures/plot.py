@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.pictures.heatmap import Heatmap
 from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.stats.compute import scan

@@ -11,13 +11,12 @@ import numpy as np
 
 from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import ONE_OR_ALL, is_array, refused, values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted, format_number, quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.heatmap import Limits
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.shown.preview import gathered

@@ -18,10 +18,9 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Places
+from tensornp.core.tensor.form import Places, Step
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.shards import ShardFacts
-from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.preview import COMPACT_RANGE, array_of_few, few_of, texts_of, what_it_stands_for
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NoDataError

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast
