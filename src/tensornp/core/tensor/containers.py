@@ -13,7 +13,7 @@ import torch
 from tensornp.core.lowlevel.attributes import Weight, an_instance, is_weight, own_attributes
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
-from tensornp.core.tensor.stand_ins import stand_in_for
+from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 
 MAX_DEPTH = 100
@@ -71,7 +71,7 @@ def container_of(cls: type) -> Container | None:
 def is_container(obj: Any) -> bool:
     """Return whether `obj` holds others that are shown and converted with it."""
     cls = type(obj)
-    if stand_in_for(cls) is not None:
+    if stand_in_of(obj) is not None:
         return False
     return container_of(cls) is not None or issubclass(cls, Mapping)
 

@@ -17,7 +17,7 @@ from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, is_held, reach_of
 from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
 from tensornp.core.tensor.shards import shard_facts
-from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
+from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_of
 from tensornp.core.tensor.strides import is_in_order
 from tensornp.errors import NotATensorError
 
@@ -49,7 +49,7 @@ def check_tensor(obj: Any, caller: str) -> None:
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
     cls = type(tensor)
-    stand_in = stand_in_for(cls)
+    stand_in = stand_in_of(tensor)
     if stand_in is not None:
         return inspect_stand_in(tensor, stand_in)[0]
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.

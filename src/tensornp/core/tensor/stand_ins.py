@@ -150,11 +150,8 @@ def register_kind(
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    return stand_in_for(type(obj))
-
-
-def stand_in_for(cls: type) -> StandIn | None:
-    """Return the registration of `cls` or a base, or a stand-in for its method ``__tensornp__``, or None."""
+    """Return the registration of the class of `obj` or a base, or a stand-in for its method ``__tensornp__``."""
+    cls = type(obj)
     if cls in _PLAIN:
         return None
     for base in cls.__mro__:

@@ -41,17 +41,6 @@ def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> 
     return None if strides is None or is_in_order(shape, strides) else strides
 
 
-def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dimensions by falling stride; None if there are gaps."""
-    order = tuple(sorted(range(len(shape)), key=lambda d: strides[d] if shape[d] > 1 else 0, reverse=True))
-    step = 1
-    for d in reversed(order):
-        if shape[d] > 1 and strides[d] != step:
-            return None
-        step *= shape[d]
-    return order
-
-
 BLOCK_NUMEL = 2**17
 """Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
 

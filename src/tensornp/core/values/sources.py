@@ -21,7 +21,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, order_of, place_of
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
 from tensornp.core.values.blocks import Array, Part, part_of_reader, part_of_tensor
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NotATensorError
@@ -34,8 +34,7 @@ MAX_NUMEL = 2**38
 class Source:
     """The parts of one tensor or array, in the order of memory or of indices.
 
-    `order` are the dimensions from the widest stride to the narrowest, if one flat part reads
-    all in that order. Numbers of a source that `is_dequantized` are not the stored ones.
+    `order` is that of the only part. Numbers of a source that `is_dequantized` are not the stored ones.
     """
 
     parts: tuple[Part, ...]
@@ -134,16 +133,13 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     parts = [part_of_tensor(one, at, in_order=in_order) for one in stored]
     # Other parts make another tensor, also if there are none.
     shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
-    # A class may store its values in another order than its own strides say.
-    is_flat = all([len(part.shape) <= 1 and part.times == 1 for part in parts])
-    strides = stored[0].stride() if info.stride is not None and is_flat else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
         shapes[0] if shapes else whole,
         axis=at,
         nested_shapes=shapes,
-        order=order_of(info.shape, strides) if strides is not None else None,
+        order=parts[0].order if info.stride is not None else None,
         is_dequantized=bool(kind.values_dtype) or kind.has_other_meaning,
     )
 

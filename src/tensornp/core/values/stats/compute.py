@@ -208,11 +208,8 @@ class Tasks:
         source, known = self._source, list(tallies)
         done = sum([tally.numel for tally in known])
         is_whole, scope = done == source.numel, source.scope
-        found = sum_of([tally.stats for tally in known])
-        if not known:
-            nothing = np.empty(0), np.empty(0, np.int64)
-            distribution = distribution_of(*nothing, one_in=self._one_in) if self._has_distribution else None
-            found = replace(found, distribution=distribution)
+        nothing = distribution_of(np.empty(0), np.empty(0, np.int64)) if self._has_distribution else None
+        found = sum_of([TensorStats(0, distribution=nothing), *(tally.stats for tally in known)])
         if not is_whole:
             scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"
         found = replace(found, scope=scope, is_complex=self._is_complex)
