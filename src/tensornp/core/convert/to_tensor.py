@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from tensornp import errors
 from tensornp.core.convert.plan import flag
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor, refused
@@ -20,14 +21,6 @@ from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.errors import (
-    BadRequestError,
-    CopyRequiredError,
-    MissingLibraryError,
-    NotATensorError,
-    UnsupportedArrayError,
-    UnsupportedTensorError,
-)
 
 _MAX_REASON = 120
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
@@ -60,13 +53,13 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     copy = flag("copy", copy)
     is_scalar = issubclass(type(array), np.generic)
     if is_scalar and copy is False:
-        raise CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")
+        raise errors.CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")
     if is_array(array) or is_scalar:
         return tensor_from_numpy(array, copy, usable_device(device))
     if _is_array_like(array):
         return _from_protocol(array, copy, device)
     if not is_container(array):
-        raise NotATensorError(f"to_tensor takes an array or a container of arrays, not {refused(array)}")
+        raise errors.NotATensorError(f"to_tensor takes an array or a container of arrays, not {refused(array)}")
     return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, _is_array_like)
 
 
@@ -88,14 +81,14 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
         else:
             values = from_dlpack(array)
     except Exception as error:
-        raise UnsupportedArrayError(
+        raise errors.UnsupportedArrayError(
             f"{type(array).__name__} gives no array ({error_text(error)}); convert it to NumPy first"
         ) from error
     if not isinstance(values, torch.Tensor):
         return tensor_from_numpy(values, copy, usable_device(device))
     place = values.device if device is None else usable_device(device)
     if copy is False and place != values.device:
-        raise CopyRequiredError(f"an array on {values.device} cannot share memory with {place}; pass copy=None")
+        raise errors.CopyRequiredError(f"an array on {values.device} cannot share memory with {place}; pass copy=None")
     return values.to(place, copy=bool(copy))
 
 
@@ -104,12 +97,14 @@ def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
     if isinstance(array, np.ma.MaskedArray):
-        raise UnsupportedArrayError("a masked array hides elements; convert array.filled(), or array.data for all")
+        raise errors.UnsupportedArrayError(
+            "a masked array hides elements; convert array.filled(), or array.data for all"
+        )
     given = np.asarray(array)
     facts = facts_of(given)
     obstacle = why_copied(given, str(device))
     if copy is False and obstacle:
-        raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
+        raise errors.CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
     return tensor_over(given, facts.name).to(device, copy=bool(copy or obstacle))
 
 
@@ -123,18 +118,18 @@ def usable_device(device: Any) -> torch.device:
         return place
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         reason = legible(str(error).partition("\n")[0][:_MAX_REASON])
-        raise BadRequestError(
+        raise errors.BadRequestError(
             f"device={quoted(device)} cannot be used here ({reason}); pass another, or None for the CPU"
         ) from error
 
 
 def facts_of(array: np.ndarray[Any, Any]) -> dtypes.DtypeFacts:
-    """Return the facts of an array's dtype; raise UnsupportedArrayError if torch has no such dtype."""
+    """Return the facts of an array's dtype; raise errors.UnsupportedArrayError if torch has no such dtype."""
     facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
     # torch packs two 4-bit floats into each byte.
     if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
         cure = f"each field, array[{array.dtype.names[0]!r}]" if array.dtype.names else "to numbers, with .astype()"
-        raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
+        raise errors.UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
     return facts
 
 
@@ -203,7 +198,7 @@ def to_cupy(t: Any) -> Any:
     """
     cupy = _import("cupy", "CuPy")
     if not cupy.is_available():
-        raise MissingLibraryError("CuPy finds no GPU; convert with to_numpy instead")
+        raise errors.MissingLibraryError("CuPy finds no GPU; convert with to_numpy instead")
 
     def convert(tensor: torch.Tensor) -> Any:
         return map_leaves(cupy.asarray, to_numpy(tensor, copy=True), is_array)
@@ -219,7 +214,7 @@ def _copied_to_jax(jax: Any, tensor: torch.Tensor) -> Any:
         placed = jax.device_put(array)
         is_integer = array.dtype.kind in "iu"
         if placed.dtype != array.dtype and not (is_integer and np.array_equal(placed, array)):
-            raise UnsupportedTensorError(
+            raise errors.UnsupportedTensorError(
                 f"{array.dtype} does not fit JAX's {placed.dtype}; set jax_enable_x64 or convert the tensor first"
             )
         return placed
@@ -236,9 +231,11 @@ def _shared_with_jax(jax: Any, tensor: torch.Tensor) -> Any:
     try:
         array = jax.dlpack.from_dlpack(values)
     except (RuntimeError, ValueError, TypeError, BufferError) as error:
-        raise CopyRequiredError(f"the tensor cannot be shared: {error}; pass copy=None to allow a copy") from error
+        raise errors.CopyRequiredError(
+            f"the tensor cannot be shared: {error}; pass copy=None to allow a copy"
+        ) from error
     if array.unsafe_buffer_pointer() != values.data_ptr():
-        raise CopyRequiredError("JAX copies this tensor, because of its layout; pass copy=None to allow a copy")
+        raise errors.CopyRequiredError("JAX copies this tensor, because of its layout; pass copy=None to allow a copy")
     return array
 
 
@@ -246,10 +243,10 @@ def _import(name: str, library: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingLibraryError(f"{library} is not installed; install {name}") from error
+        raise errors.MissingLibraryError(f"{library} is not installed; install {name}") from error
 
 
 def _mapped(convert: Callable[[torch.Tensor], Any], obj: Any, name: str) -> Any:
     if not (is_tensor_like(obj) or is_container(obj)):
-        raise NotATensorError(f"{name} takes a tensor or a container of tensors, not {refused(obj)}")
+        raise errors.NotATensorError(f"{name} takes a tensor or a container of tensors, not {refused(obj)}")
     return map_leaves(convert, obj, is_tensor_like)

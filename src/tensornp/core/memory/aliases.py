@@ -27,7 +27,6 @@ from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
-_LONGEST = 1e9
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
 
@@ -108,7 +107,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
+    if not isinstance(max_seconds, (int, float)):
         raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
     return find_aliases(obj, namespace, max_seconds)[0]
 
@@ -135,10 +134,9 @@ class SeenAliases:
         return is_tensor(other) and other.numel() > 0 and storage_of(other)._cdata in self._storages
 
     def living(self) -> SeenAliases:
-        made = SeenAliases()
-        made._arrays = self._arrays.copy()
-        made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
-        return made
+        """Forget the storages that were freed."""
+        self._storages = {key: one for key, one in self._storages.items() if not one.expired()}
+        return self
 
 
 @modes.outside_modes

@@ -20,6 +20,7 @@ from tensornp.core.memory.footprint import extents_of, is_freed
 from tensornp.core.summary.card import Look, StatsBudget, TensorSummary, summarize, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import BUILT_IN, is_container, is_seen, leaves
+from tensornp.core.tensor.form import Step
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
@@ -123,17 +124,16 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     named = _names([path for path, _ in found])
     budget = StatsBudget(options.stats_nbytes)
     rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
-    known = [leaf for leaf in {id(leaf): leaf for leaf in tensors}.values() if stand_in_of(leaf) is None]
+    known = [leaf for leaf in tensors if stand_in_of(leaf) is None]
     # A stand-in may compute its tensor: only those with a row were asked.
-    asked = [row.tensor for (_, leaf), row in zip(shown, rows, strict=True) if stand_in_of(leaf) is not None]
-    stand_ins = [summary.info for summary in asked if summary is not None and summary.info is not None]
-    num_unasked = sum(stand_in_of(leaf) is not None for leaf in tensors) - len(asked)
+    infos = [row.tensor.info for row in rows if row.tensor is not None and row.tensor.info is not None]
+    asked = [info.nbytes for info in infos if info.kind.step is Step.STAND_IN]
     # Leaves below one item share its step; `len` of a foreign class may mean something else.
     length = len({id(first_step(path)) for path, _ in found if path is not None})
     base: Any = next((base for base in BUILT_IN if issubclass(type(container), base)), None)
     if base is not None:
         length = base.__len__(container)
-    nbytes = _nbytes([*known, *arrays])
+    nbytes = _nbytes({id(leaf): leaf for leaf in (*known, *arrays)}.values()) + sum(asked)
     return ContainerSummary(
         type_name=type(container).__name__,
         length=length,
@@ -141,8 +141,8 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=nbytes + sum(info.nbytes for info in stand_ins),
-        is_complete=is_complete and not num_unasked,
+        nbytes=nbytes,
+        is_complete=is_complete and len(known) + len(asked) == len(tensors),
         num_arrays=len(arrays),
     )
 

@@ -140,7 +140,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         kind=kind,
         detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
-        _part_nbytes=_nbytes_of_parts(tensor) if has_parts else None,
+        _part_nbytes=sum({id(part): part.nbytes for part, _ in parts_of(tensor)}.values()) if has_parts else None,
         shard=shard_facts(tensor, shape, inner.shape) if kind is LOCAL and inner is not None else None,
         **_graph_facts(tensor, t),
         **more,
@@ -150,11 +150,6 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
 def _inner_names(tensor: torch.Tensor) -> tuple[str, ...]:
     inside = own_attributes(tensor)
     return tuple([name for name, one in inside if is_tensor(one) and form_of(one).state != "wrapped"])
-
-
-def _nbytes_of_parts(tensor: torch.Tensor) -> int:
-    parts = {id(part): part for part, _ in parts_of(tensor)}
-    return sum([one.numel() * one.element_size() for one in parts.values()])
 
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
