@@ -148,12 +148,7 @@ def _numbers(source: Source, what: str) -> Iterator[Array]:
 def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
     first = 0
     for flat in _numbers(source, what):
-        if what == "nan" and not np.isnan(flat.max(initial=0)):
-            # One pass instead of three: the largest number is NaN if one of them is.
-            found = np.zeros(0, np.int64)
-        else:
-            found = np.flatnonzero(_IS_PLACE[what](flat) if what in _IS_PLACE else flat == value)
-        yield found + first
+        yield np.flatnonzero(_IS_PLACE[what](flat) if what in _IS_PLACE else flat == value) + first
         first += flat.size
 
 

@@ -67,9 +67,9 @@ def with_rows(change: Change, before: Any, after: Any) -> Change:
     # A copy is made after its fingerprint: where another thread writes, it may be of other values.
     if np.array_equal(old.reshape(-1).view(np.uint8), new.reshape(-1).view(np.uint8)):
         return change
-    found = rows_and_delta(old, new)
-    alarm = alarm_text(scan(new, histogram=None)) if found.num_lost else ""
-    return replace(change, rows=found.rows, delta=found.delta, size=found.size, alarm=alarm)
+    rows, delta, size, num_lost = rows_and_delta(old, new)
+    alarm = alarm_text(scan(new, histogram=None)) if num_lost else ""
+    return replace(change, rows=rows, delta=delta, size=size, alarm=alarm)
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
