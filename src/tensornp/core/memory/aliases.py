@@ -186,7 +186,7 @@ class Target:
                 # Sparse layouts and wrappers consist of parts that lie anywhere.
                 low, high = _ends_of(footprint_of(other)[1])
         else:
-            low, high = origin_of(other).bounds
+            (low, high), _ = origin_of(other)
         if low >= self._high or high <= self._low:
             return None
         if self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other)):

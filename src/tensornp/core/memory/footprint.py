@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,11 +61,6 @@ def check_parts(tensor: torch.Tensor) -> None:
             raise NotReadError("its memory was freed, and cannot be read")
 
 
-class Origin(NamedTuple):
-    bounds: tuple[int, int]
-    tensor: torch.Tensor | None
-
-
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
     plain = np.ndarray.view(array, np.ndarray)
     dtype: np.dtype[Any] = plain.dtype
@@ -73,15 +68,16 @@ def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
     return Extent("cpu", plain.__array_interface__["data"][0], plain.shape, plain.strides, dtype.itemsize, meaning)
 
 
-def origin_of(array: np.ndarray[Any, Any]) -> Origin:
+def origin_of(array: np.ndarray[Any, Any]) -> tuple[tuple[int, int], torch.Tensor | None]:
+    """Return the bounds of an array and its bases, and the tensor whose memory it has."""
     low, high = extent_of_array(array).bounds
     for base in bases_of(array):
         if is_array(base):
             bottom, top = extent_of_array(base).bounds
             low, high = min(low, bottom), max(high, top)
         if is_tensor(base):
-            return Origin((low, high), base)
-    return Origin((low, high), None)
+            return (low, high), base
+    return (low, high), None
 
 
 def bases_of(obj: Any) -> Iterator[Any]:
@@ -100,7 +96,7 @@ def bases_of(obj: Any) -> Iterator[Any]:
 
 def is_freed(array: np.ndarray[Any, Any]) -> bool:
     """Return whether the storage under `array` has moved, as `share_memory_` does it; a read may crash."""
-    base = origin_of(array).tensor
+    _, base = origin_of(array)
     if base is None:
         return False
     start = torch_private.storage_address(base)

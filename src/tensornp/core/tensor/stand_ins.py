@@ -150,7 +150,7 @@ def register_kind(
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    """Return the registration of the class of `obj` or a base, or a stand-in for its method ``__tensornp__``."""
+    """Return the registration of the class or a base, or a stand-in for its method ``__tensornp__``."""
     cls = type(obj)
     if cls in _PLAIN:
         return None
