@@ -106,14 +106,10 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
         yield numbers[:count]
 
 
-_WIDE = {
-    torch.bool: torch.uint8,
-    torch.complex32: torch.complex64,
-    **{
-        getattr(torch, name): torch.float32
-        for name in KNOWN
-        if name.startswith(("float4", "float8", "bfloat", "float16")) and hasattr(torch, name)
-    },
+_WIDE: dict[torch.dtype, torch.dtype] = {torch.bool: torch.uint8, torch.float16: torch.float32} | {
+    getattr(torch, name): getattr(torch, one.widened)
+    for name, one in KNOWN.items()
+    if one.widened and hasattr(torch, name)
 }
 
 

@@ -25,10 +25,7 @@ _WORDS = {
     "nan": "NaN", "inf": "infinite", "nonfinite": "not finite", "zero": "zero", "min": "smallest", "max": "largest",
     "absmax": "largest in size",
 }  # fmt: skip
-_NOUNS = {
-    "inf": "infinity", "nonfinite": "element that is not finite", "min": "finite element", "max": "finite element",
-    "absmax": "finite element",
-}  # fmt: skip
+_NOUNS = {"nan": "NaN", "inf": "infinity", "nonfinite": "element that is not finite", "zero": "zero"}
 MAX_INDICES = 10
 _IS_PLACE: dict[str, Callable[[Array], Array]] = {
     "nan": np.isnan,
@@ -71,7 +68,7 @@ class Location:
         noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]
         scope = f"; {self.scope}" if self.scope != ALL else ""
         if not self.count:
-            return f"no {_NOUNS.get(self.what, noun)}{scope}"
+            return f"no {_NOUNS.get(self.what, 'finite element')}{scope}"
         found = counted(self.count, noun) if self.what == "zero" else f"{self.count:,} {noun}"
         return f"{found} at {self._at}{scope}"
 
