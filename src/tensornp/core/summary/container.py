@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -121,9 +121,10 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     shown = first + found[len(found) - num_last :]
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     arrays = [leaf for _, leaf in found if is_array(leaf)]
-    named = _names([path for path, _ in found])
+    keys = [first_step(path)[1] for path, _ in found if path is not None]
+    has_text_keys = all(type(step) is tuple and type(step[0]) is str for step in keys)
     budget = StatsBudget(options.stats_nbytes)
-    rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
+    rows = tuple(_row(_name(path, has_text_keys=has_text_keys), leaf, options, budget) for path, leaf in shown)
     known = [leaf for leaf in tensors if stand_in_of(leaf) is None]
     # A stand-in may compute its tensor: only those with a row were asked.
     infos = [row.tensor.info for row in rows if row.tensor is not None and row.tensor.info is not None]
@@ -189,20 +190,12 @@ def _are_numbers(obj: Any) -> bool:
     return type(obj) in (list, tuple) and len(obj) > 1 and _NUMBERS.issuperset(map(type, obj))
 
 
-def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
-    """Return a function that names rows, without brackets and quotes if all keys are texts."""
-    roots = [first_step(path)[1] for path in paths if path is not None]
-    if not all(type(step) is tuple and type(step[0]) is str for step in roots):
-        return expression_of
-
-    def name(path: Path | None) -> str:
-        if path is None:
-            return ""
-        root = first_step(path)
-        key: Any = root[1]
-        return legible(shortened(key[0])) + expression_of(path).removeprefix(expression_of(root))
-
-    return name
+def _name(path: Path | None, *, has_text_keys: bool) -> str:
+    """Return the name of a row, without brackets and quotes if all keys are texts."""
+    if path is None or not has_text_keys:
+        return expression_of(path)
+    root = first_step(path)
+    return legible(shortened(root[1][0])) + expression_of(path).removeprefix(expression_of(root))
 
 
 def _nbytes(found: Iterable[Any]) -> int:

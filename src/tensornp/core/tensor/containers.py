@@ -227,8 +227,6 @@ def _rebuilt(original: Any, container: Container, items: dict[Any, Any]) -> Any:
         for name, value in items.items():
             # Frozen classes and checks of types do not stop this.
             object.__setattr__(other, name, value)
-    elif issubclass(cls, list):
-        list.__setitem__(other, slice(None), children)
     else:
         other.clear()
         other.extend(children)
