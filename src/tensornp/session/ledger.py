@@ -143,7 +143,7 @@ def _change(record: _Record | None, now: Snapshot) -> Change | None:
 def _former(record: _Record | None) -> SeenAliases:
     from tensornp.core.memory.aliases import SeenAliases
 
-    return record.former if record is not None else SeenAliases()
+    return record.former.living() if record is not None else SeenAliases()
 
 
 def _place(info: TensorInfo) -> Any:

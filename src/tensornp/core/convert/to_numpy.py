@@ -189,7 +189,7 @@ class _Full(Kind):
 def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> ConversionPlan:
     """Return the plan of `shard`; "local" and "full" change nothing for other tensors than DTensors."""
     check_shard(shard)
-    facts = shard_of(info)
+    facts = shard_of(info) if shard is not None else None
     if facts is not None and shard == "local":
         return with_scope(decide(as_local(info), **arguments), facts)
     if facts is not None and shard == "full" and info.data_state == "remote":

@@ -126,15 +126,18 @@ class SeenAliases:
             self._arrays[id(other)] = other
         elif is_tensor(other):
             storage = storage_of(other)
-            if storage._cdata not in self._storages:
-                # Those of freed storages would pile up.
-                self._storages = {key: one for key, one in self._storages.items() if not one.expired()}
-                self._storages[storage._cdata] = StorageWeakRef(storage)
+            self._storages.setdefault(storage._cdata, StorageWeakRef(storage))
 
     def __contains__(self, other: object) -> bool:
         if type(other) is np.ndarray:
             return self._arrays.get(id(other)) is other
         return is_tensor(other) and other.numel() > 0 and storage_of(other)._cdata in self._storages
+
+    def living(self) -> SeenAliases:
+        made = SeenAliases()
+        made._arrays = self._arrays.copy()
+        made._storages = {key: one for key, one in self._storages.items() if not one.expired()}
+        return made
 
 
 @modes.outside_modes
