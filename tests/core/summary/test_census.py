@@ -56,6 +56,17 @@ def test_the_list_of_an_optimizer_is_no_name_of_a_parameter():
     ]
 
 
+def test_a_sparse_tensor_joins_the_names_of_its_parts():
+    """Also if they come first, and whatever shares one of them."""
+    sparse = torch.eye(3).to_sparse()
+    names = {"values": sparse._values(), "indices": sparse._indices(), "row": sparse._indices()[0], "sparse": sparse}
+    (group,) = census_in({**names, "again": sparse}).groups
+    assert {row.name for row in group.rows} == {*names, "again"}
+    assert group.nbytes == 3 * 4 + 2 * 3 * 8
+    first, second = census_in({"a": torch.ones(9), **names, "b": torch.ones(1)}).groups[:2]
+    assert (len(first.rows), len(second.rows)) == (4, 1)
+
+
 def test_weights_and_their_gradients_belong_to_the_model():
     """Not to the optimizer, nor to another name of one weight."""
     model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(9)])
