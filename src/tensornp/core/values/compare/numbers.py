@@ -148,7 +148,7 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
 
 
 def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float, int]:
-    """Return rows and largest difference in words, its size, and the elements that are not finite any more."""
+    """Return rows and largest difference in words, its size, and how many elements became non-finite."""
     flat_old, flat_new = old.reshape(-1), new.reshape(-1)
     differs = differing(flat_old, flat_new)
     num_changed = int(np.count_nonzero(differs))
