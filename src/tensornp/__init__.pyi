@@ -8,9 +8,9 @@ from .core.convert.to_tensor import to_tensor as to_tensor
 from .core.memory.aliases import Alias as Alias
 from .core.memory.aliases import aliases as aliases
 from .core.tensor.facts import TensorInfo as TensorInfo
+from .core.tensor.form import Step as Step
 from .core.tensor.info import inspect as inspect
 from .core.tensor.stand_ins import register_kind as register_kind
-from .core.tensor.steps import Step as Step
 from .core.values.compare.compare import Comparison as Comparison
 from .core.values.locate import Location as Location
 from .core.values.locate import locate as locate

@@ -82,8 +82,8 @@ def holds_tensors(obj: Any) -> bool:
 
 def summary_in(names: Mapping[str, Any], obj: Any, expression: str = "") -> Any:
     """Return the summary of `obj` in a program with these variables; `expression` reaches a module."""
+    from tensornp.core.summary.container import Unshown
     from tensornp.core.summary.options import DisplayOptions
-    from tensornp.core.summary.view import Unshown
     from tensornp.render.show import shown_of
     from tensornp.session.ledger import Ledger
 

@@ -12,7 +12,7 @@ RENDERERS = {
     "tensornp.core.summary.container.ContainerSummary": "tensornp.render.collections.container:container_document",
     "tensornp.core.summary.stats.ComparisonSummary": "tensornp.render.values:comparison_document",
     "tensornp.core.summary.stats.StatsSummary": "tensornp.render.values:stats_document",
-    "tensornp.core.summary.view.Unshown": "tensornp.render.layout.document:unshown_document",
+    "tensornp.core.summary.container.Unshown": "tensornp.render.layout.document:unshown_document",
     "tensornp.core.tensor.facts.TensorInfo": "tensornp.render.tensor.card:info_document",
     "tensornp.core.tensor.shards.ShardFacts": "tensornp.render.layout.document:lines_document",
     "tensornp.core.values.compare.compare.Comparison": "tensornp.render.values:comparison_document",

@@ -11,17 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tensornp.core.lowlevel.attributes import refused
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import holds_states, is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.card import Look, TensorSummary
+from tensornp.core.summary.container import Unshown, is_long, summary_of
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.summary.view import Unshown, is_long, summary_of
 from tensornp.core.tensor.containers import is_container
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 from tensornp.render.layout.document import Document, bundle, displayed, page_of
 from tensornp.render.renderers import renderer_of

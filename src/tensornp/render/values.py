@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.summary.stats import ComparisonSummary, StatsSummary
 from tensornp.core.values.compare.compare import Comparison
 from tensornp.core.values.locate import Location
-from tensornp.core.values.pictures.planes import PlaneMap
+from tensornp.core.values.pictures.heatmap import Heatmap
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.render.layout.document import Document, Part, alarm_line, headed, headline, side_by_side, small_print
@@ -140,11 +140,9 @@ def _axis_html(histogram: Histogram) -> str:
     return f'<div style="{AXIS};width:{_WIDTH}px">{"".join(ends)}</div>'
 
 
-def picture_html(picture: PlaneMap) -> str:
-    said = heatmap_alt(picture.heatmap)
-    image = img_html(heatmap_png(picture.heatmap, picture.limits), said, *size_of(picture.heatmap))
-    legend = legend_text(picture.heatmap, picture.limits)
-    return figure_html(image, " · ".join(filter(None, [picture.title, legend])))
+def picture_html(picture: Heatmap) -> str:
+    image = img_html(heatmap_png(picture), heatmap_alt(picture), *size_of(picture))
+    return figure_html(image, " · ".join(filter(None, [picture.title, legend_text(picture)])))
 
 
 def figure_html(image: str, legend: str) -> str:

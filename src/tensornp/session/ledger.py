@@ -49,7 +49,7 @@ class Ledger:
         record = self._record_of(tensor, info)
         now = self._snapshot(tensor, info, "the card")
         former = _former(record)
-        around, change = self._search(tensor, info, former), self._change(record, now, tensor)
+        around, change = self._search(tensor, info, former), _change(record, now)
         self._keep(tensor, info, now, former)
         return replace(around, change=change) if change is not None else around
 
@@ -77,34 +77,18 @@ class Ledger:
 
         It reads the tensor under the budget of the last snapshot.
         """
-        from tensornp.core.memory.changes import take_snapshot
-
         record = self._record_of(tensor, info)
         if record is None or not self._options().fingerprint_nbytes(info.device):
             return None
-        return self._change(record, take_snapshot(tensor, info, "now", record.snapshot.max_nbytes), tensor)
+        return _change(record, _snapshot(tensor, info, "now", record.snapshot.max_nbytes))
 
     def forget(self) -> None:
         """Forget everything."""
         self._records.clear()
 
-    def _change(self, record: _Record | None, now: Snapshot, tensor: Any) -> Change | None:
-        from tensornp.core.memory.changes import change_between
-
-        if record is None or record.snapshot.max_nbytes != now.max_nbytes:
-            return None
-        change, copy = change_between(record.snapshot, now), record.snapshot.values
-        if change is None or copy is None or change.cause not in ("torch", "uncounted", "unknown"):
-            return change
-        from tensornp.core.values.compare.snapshots import with_rows
-
-        return with_rows(change, copy, tensor)
-
     def _snapshot(self, tensor: Any, info: TensorInfo, event: str) -> Snapshot:
-        from tensornp.core.memory.changes import take_snapshot
-
         where = f"{event} in {self._session.cell}"
-        return take_snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
+        return _snapshot(tensor, info, where, self._options().fingerprint_nbytes(info.device))
 
     def _search(self, tensor: Any, info: TensorInfo, former: SeenAliases) -> Surroundings:
         from tensornp.core.summary.card import find_surroundings
@@ -122,7 +106,7 @@ class Ledger:
         return record if is_same else None
 
     def _keep(self, tensor: Any, info: TensorInfo, snapshot: Snapshot, former: SeenAliases) -> None:
-        kept = _Record(_with_values(tensor, info, snapshot), former)
+        kept = _Record(snapshot, former)
         for key in (id(tensor), _place(info)):
             self._records.pop(key, None)
             self._records[key] = kept
@@ -137,17 +121,23 @@ def _shown_by(cell: str) -> str:
     return ast.unparse(expression) if expression is not None else ""
 
 
-def _with_values(tensor: Any, info: TensorInfo, snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot with a copy of a small strided tensor that was read as a whole."""
-    import torch
+def _snapshot(tensor: Any, info: TensorInfo, where: str, max_nbytes: int) -> Snapshot:
+    from tensornp.core.memory.changes import take_snapshot
+    from tensornp.core.values.compare.snapshots import with_copy
 
-    from tensornp.core.lowlevel.quiet import plain, quietly
-    from tensornp.core.tensor.kinds import STRIDED
+    return with_copy(take_snapshot(tensor, info, where, max_nbytes), tensor, MAX_COPY_NBYTES)
 
-    is_whole = snapshot.fingerprint is not None and snapshot.fingerprint.one_in == 1
-    if not is_whole or info.kind is not STRIDED or info.nbytes > MAX_COPY_NBYTES:
-        return snapshot
-    return replace(snapshot, values=quietly(torch.clone, plain(tensor)))
+
+def _change(record: _Record | None, now: Snapshot) -> Change | None:
+    from tensornp.core.memory.changes import change_between
+    from tensornp.core.values.compare.snapshots import with_rows
+
+    if record is None or record.snapshot.max_nbytes != now.max_nbytes:
+        return None
+    change = change_between(record.snapshot, now)
+    if change is None or change.cause not in ("torch", "uncounted", "unknown"):
+        return change
+    return with_rows(change, record.snapshot.values, now.values)
 
 
 def _former(record: _Record | None) -> SeenAliases:

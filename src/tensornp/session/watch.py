@@ -126,7 +126,7 @@ class _Reader:
         from tensornp.core.values.compare.snapshots import snapshot_with_values
 
         if id(obj) not in self._seen:
-            last = before if before is not None and before.is_in_place_of(obj) else None
+            last = before if before is not None and before.object_id == id(obj) else None
             snapshot = snapshot_with_values(obj, self._left_to_copy, last, self._max_read_nbytes)
             self._seen[id(obj)] = obj, snapshot
             self._left_to_copy -= snapshot.nbytes_copied
@@ -136,23 +136,21 @@ class _Reader:
         from tensornp.core.lowlevel.attributes import is_array, is_tensor
         from tensornp.core.namespace.lookup import NotLookedAtError, look_up
         from tensornp.core.namespace.search import Search
-        from tensornp.core.tensor.paths import Kind, Path, expression_of
+        from tensornp.core.tensor.paths import Kind, Path
 
         value = look_up(expression, self._namespace)
         if is_tensor(value) or is_array(value):
             return {expression: value}
         places: list[tuple[Any, Any]] = []
-        keys: dict[int, Any] = {}
 
         def visit(obj: Any, kind: Kind, path: Path) -> None:
-            if kind == "parameter":
-                keys.setdefault(id(obj), path)
             if (is_tensor(obj) or is_array(obj)) and kind != "grad":
                 places.append((obj, path))
 
-        if not Search({expression: value}, MAX_SECONDS, visit).is_complete or len(places) > MAX_TENSORS:
+        search = Search({expression: value}, MAX_SECONDS, visit)
+        if search.stopped or len(places) > MAX_TENSORS:
             raise NotLookedAtError(f"{expression} holds more than can be watched; name a part of it")
-        return {expression_of(path, keys): obj for obj, path in places}
+        return {search.name(path): obj for obj, path in places}
 
 
 def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> ReportLine | None:
@@ -163,7 +161,7 @@ def _line(name: str, obj: Any, before: Snapshot | None, after: Snapshot) -> Repo
 
     if before is None:
         return ReportLine(name, ("new",), come="new")
-    if not before.is_in_place_of(obj):
+    if before.object_id != id(obj):
         now = described(obj)
         return ReportLine(name, (f"another object now, {now.shape} {now.dtype}",))
     change = what_changed(before, after)

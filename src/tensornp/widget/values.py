@@ -207,13 +207,12 @@ class Values:
     def _draw(self, request: Request) -> tuple[Answer, list[bytes]]:
         """Return the picture of a plane with its legend, unless there is a later request for one."""
         _, subject, window = self._asked(request)
-        overview = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
-        if overview is None:
+        heatmap = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
+        if heatmap is None:
             return {"type": "overview"}, []
-        heatmap, limits = overview.heatmap, overview.limits
-        picture = {"src": data_uri(heatmap_png(heatmap, limits)), "alt": heatmap_alt(heatmap)}
+        picture = {"src": data_uri(heatmap_png(heatmap)), "alt": heatmap_alt(heatmap)}
         # What a pixel covers, the last of them, can be seen.
-        words = legend_text(heatmap, limits).split(" · ")[:-1]
+        words = legend_text(heatmap).split(" · ")[:-1]
         return {"type": "overview", **picture, "words": words, "plane": heatmap.shape}, []
 
     # --- a name

@@ -14,7 +14,7 @@ from strategies import tensors
 import tensornp as tnp
 from tensornp.core.convert.plan import MODES, decide
 from tensornp.core.memory.aliases import Target
-from tensornp.core.tensor.steps import Step
+from tensornp.core.tensor.form import Step
 
 PLAIN = tnp.inspect(torch.zeros(2, 3))
 

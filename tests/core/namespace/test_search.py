@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -113,8 +114,7 @@ def test_a_module_with_twenty_thousand_parameters_is_left_in_time():
     found = tnp.aliases(t, {"model": model, "b": t.view(3)}, max_seconds=0.001)
     assert [a.name for a in found] == ["b"]
     assert not found.is_complete
-    assert found.num_names < 20_000
-    assert f"search stopped at {found.num_names:,} names" in str(found)
+    assert re.search(r"search stopped at [0-9,]+ names", str(found))
     found = tnp.aliases(model.p19999.detach(), {"model": model}, max_seconds=600)
     assert [a.name for a in found] == ["model.p19999"]
     assert found.is_complete
@@ -151,7 +151,7 @@ def test_a_huge_holder_does_not_hide_the_others():
     """Holders take turns: what a small one holds is found after a few looks, not after all that a huge one holds."""
     t, met = torch.zeros(2), []
     names = {"huge": [torch.zeros(1)] * 100_000, "small": {"t": t}}
-    assert Search(names, 600, lambda obj, kind, path: met.append(obj is t)).is_complete
+    assert not Search(names, 600, lambda obj, kind, path: met.append(obj is t)).stopped
     assert met.index(True) < 10_000
 
 
@@ -161,7 +161,7 @@ def test_the_parameters_of_a_scripted_module_are_found():
     model = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2)))
     found = {}
     searched = Search({"model": model}, 600, lambda obj, kind, path: found.update({expression_of(path): (obj, kind)}))
-    assert searched.is_complete
+    assert not searched.stopped
     assert sum(kind == "parameter" for _, kind in found.values()) == 4
     assert sum(kind == "buffer" for _, kind in found.values()) == 3
     for name, (obj, _) in found.items():

@@ -39,7 +39,7 @@ def test_what_is_shown_often_does_not_hide_the_other_tensors():
     assert [group.rows[0].name for group in census.groups] == ["big", "small", "one"]
     assert sum(len(group.rows) for group in census.groups) == 40
     assert census.num_left_out == 101 + 2 - 40
-    assert all(row.holding == "name" for group in census.groups for row in group.rows)
+    assert not any(row.name.startswith("Out[") for group in census.groups for row in group.rows)
 
 
 def test_the_list_of_an_optimizer_is_no_name_of_a_parameter():
@@ -54,6 +54,17 @@ def test_the_list_of_an_optimizer_is_no_name_of_a_parameter():
         *(f"model[{i}].weight" for i in range(3)),
         *(f"model[{i}].bias" for i in range(3)),
     ]
+
+
+def test_a_sparse_tensor_joins_the_names_of_its_parts():
+    """Also if they come first, and whatever shares one of them."""
+    sparse = torch.eye(3).to_sparse()
+    names = {"values": sparse._values(), "indices": sparse._indices(), "row": sparse._indices()[0], "sparse": sparse}
+    (group,) = census_in({**names, "again": sparse}).groups
+    assert {row.name for row in group.rows} == {*names, "again"}
+    assert group.nbytes == 3 * 4 + 2 * 3 * 8
+    first, second = census_in({"a": torch.ones(9), **names, "b": torch.ones(1)}).groups[:2]
+    assert (len(first.rows), len(second.rows)) == (4, 1)
 
 
 def test_weights_and_their_gradients_belong_to_the_model():

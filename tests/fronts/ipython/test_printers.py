@@ -161,11 +161,11 @@ def test_a_tensor_inside_something_else_prints_in_one_line(shell):
 
 def test_every_mime_type_of_one_display_comes_from_one_summary(shell, monkeypatch):
     """The tensor is gathered once; a later display gathers anew."""
-    from tensornp.core.summary import view
+    from tensornp.core.summary import container
 
     calls = []
-    whole = view.summarize
-    monkeypatch.setattr(view, "summarize", lambda *args: calls.append(1) or whole(*args))
+    whole = container.summarize
+    monkeypatch.setattr(container, "summarize", lambda *args: calls.append(1) or whole(*args))
     t = torch.zeros(2)
     assert "0., 0." in shell.show(t)["text/html"]
     assert len(calls) == 1

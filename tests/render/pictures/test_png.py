@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tensornp.core.values.pictures import heatmap as heatmaps
-from tensornp.core.values.pictures.heatmap import FINITE, Limits, limits
+from tensornp.core.values.pictures.heatmap import FINITE, Limits
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.palette import heatmap_alt, legend_text, sparkline_text
@@ -48,7 +48,7 @@ def test_what_was_planted_has_its_colour_at_its_place_and_nowhere_else(side, pla
     at = side // 3, side // 2
     plane[at] = planted
     heatmap = heatmap_of(plane)
-    pixels = decoded(heatmap_png(heatmap, limits(heatmap)))
+    pixels = decoded(heatmap_png(heatmap))
     times, _ = magnification(heatmap.flags.shape)
     top, left = (times * (i // step) for i, step in zip(at, heatmap.cell, strict=True))
     marked = pixels[top : top + times, left : left + times].copy()
@@ -62,9 +62,9 @@ def test_what_was_planted_has_its_colour_at_its_place_and_nowhere_else(side, pla
 def test_a_greater_value_never_has_a_lower_colour(values):
     """In the order of the scale; what lies beyond has the colours of the two ends, carried on."""
     heatmap = heatmap_of([values])
-    found = limits(heatmap)
-    pixels = decoded(heatmap_png(heatmap, found))[0, :: magnification(heatmap.flags.shape)[1], :3]
-    signed = found.centre is not None
+    found = heatmap.limits
+    pixels = decoded(heatmap_png(heatmap))[0, :: magnification(heatmap.flags.shape)[1], :3]
+    signed = heatmap.is_signed
     below, above = palette.BEYOND_DIVERGING if signed else palette.BEYOND_SEQUENTIAL
     scale = [below, *palette.scale(palette.DIVERGING if signed else palette.SEQUENTIAL), above]
     steps = [scale.index(tuple(int(part) for part in pixels[i])) for i in np.argsort(values)]
@@ -77,9 +77,9 @@ def test_all_of_one_value_and_nothing_finite_have_a_picture_too():
     """No division by zero."""
     for plane in ([[3.0, 3.0]], [[np.nan, np.nan]], [[0.0]], [[-1.7e308, 1.7e308]]):
         heatmap = heatmap_of(plane)
-        assert decoded(heatmap_png(heatmap, limits(heatmap))).shape[:2] == size_of(heatmap)[::-1]
+        assert decoded(heatmap_png(heatmap)).shape[:2] == size_of(heatmap)[::-1]
     empty = heatmap_of(np.zeros((0, 5)))
-    assert colours_in(decoded(heatmap_png(empty, limits(empty)))) == {CLEAR}
+    assert colours_in(decoded(heatmap_png(empty))) == {CLEAR}
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5000), (5000, 1), (7, 9), (192, 192)])
@@ -87,7 +87,7 @@ def test_a_picture_is_neither_too_thin_to_see_nor_too_large(shape):
     """At least 16 and at most 256 pixels of a page, but for one that is long and thin, which is drawn no smaller."""
     heatmap = heatmap_of(np.zeros(shape))
     width, height = size_of(heatmap)
-    assert (height, width) == decoded(heatmap_png(heatmap, limits(heatmap))).shape[:2]
+    assert (height, width) == decoded(heatmap_png(heatmap)).shape[:2]
     assert min(width, height) >= 16
     assert max(width, height) <= 256
 
@@ -100,7 +100,7 @@ def test_pictures_have_a_palette_and_are_small():
     assert (image.mode, image.size, image.info["transparency"]) == ("P", (64, 16), 0)
     assert len(histogram) < 180
     heatmap = heatmap_of(np.random.default_rng(0).normal(size=(192, 192)))
-    png = heatmap_png(heatmap, limits(heatmap))
+    png = heatmap_png(heatmap)
     assert Image.open(io.BytesIO(png)).mode == "P"
     assert len(png) < 30_000
 
@@ -111,8 +111,9 @@ def test_the_legend_has_the_limits_what_lies_beyond_and_what_a_pixel_covers():
     plane[7, 8], plane[100, 100], plane[300, 5], plane[200, 200] = np.nan, np.inf, -np.inf, 50
     heatmap = heatmap_of(plane)
     finite = heatmap.values[heatmap.flags == FINITE]
-    found = Limits(-0.5, 0.5, 0.0, int((finite < -0.5).sum()), int((finite > 0.5).sum()))
-    legend = legend_text(heatmap, found)
+    found = Limits(-0.5, 0.5, int((finite < -0.5).sum()), int((finite > 0.5).sum()))
+    vars(heatmap)["limits"] = found
+    legend = legend_text(heatmap)
     assert legend.startswith("blue -0.5 · grey 0 · orange 0.5 · ")
     assert f"{found.num_above:,} pixels above (darkest brown)" in legend
     for said in ("1 pixel with NaN (violet)", "1 pixel with +Inf (cyan)", "1 pixel with −Inf (black)"):
@@ -120,9 +121,9 @@ def test_the_legend_has_the_limits_what_lies_beyond_and_what_a_pixel_covers():
     assert legend.endswith("a pixel is the element farthest from 0 of up to 3 × 3")
     assert heatmap_alt(heatmap) == "heat map of 400 × 400 elements"
     small = heatmap_of([[1.0, 2.0]])
-    assert legend_text(small, limits(small)) == "dark blue 1 … yellow 2 · a pixel is an element"
+    assert legend_text(small) == "dark blue 1 … yellow 2 · a pixel is an element"
     same = heatmap_of([[2.0, 2.0]])
-    assert legend_text(same, limits(same)) == "all 2 · a pixel is an element"
+    assert legend_text(same) == "all 2 · a pixel is an element"
 
 
 @given(st.lists(st.integers(0, 10**20), max_size=40))

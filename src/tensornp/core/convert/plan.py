@@ -13,8 +13,8 @@ from tensornp.core.convert import receipt
 from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
+from tensornp.core.tensor.form import Obstacle, Step
 from tensornp.core.tensor.kinds import STRIDED
-from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.core.tensor.strides import MAX_NDIM
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, UnsupportedTensorError
 

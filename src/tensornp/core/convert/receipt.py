@@ -9,8 +9,7 @@ import numpy as np
 from tensornp.core.lowlevel.text import counted, with_article
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, name_of
-from tensornp.core.tensor.kinds import QUANTIZED
-from tensornp.core.tensor.steps import Obstacle, Step
+from tensornp.core.tensor.form import Obstacle, Step
 
 if TYPE_CHECKING:
     from tensornp.core.tensor.facts import TensorInfo
@@ -37,10 +36,9 @@ def no_data_text(info: TensorInfo) -> str:
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info._wrapper, info.shard.pending)
-    if info.data_state == "freed" and info.kind is QUANTIZED and info._wrapper:
-        return f"{info._wrapper}; t.int_repr() gives the codes"
     if info.data_state == "freed" and info._wrapper:
-        return f"its parts cannot be separated: {info._wrapper}; make the tensor again"
+        # The scales of a quantized tensor do not fit it.
+        return f"{info._wrapper}; t.int_repr() gives the codes"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info._inner_names)
     # A tensor of a lazy device is functionalized inside.

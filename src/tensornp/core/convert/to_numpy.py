@@ -11,7 +11,7 @@ import torch
 from tensornp.core.convert import receipt
 from tensornp.core.convert.budget import Budget, with_page_protection
 from tensornp.core.convert.plan import ConversionPlan, decide, flag
-from tensornp.core.lowlevel.attributes import error_text, is_tensor
+from tensornp.core.lowlevel.attributes import Weight, error_text, is_tensor, is_weight, refused
 from tensornp.core.lowlevel.modes import is_plain_without_modes, outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.torch_private import is_of_torch, is_unsharded
@@ -20,14 +20,12 @@ from tensornp.core.memory.saved import saved_for
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Kind
+from tensornp.core.tensor.form import Kind, Obstacle, Step
 from tensornp.core.tensor.info import check_tensor, inspect, inspect_stand_in
 from tensornp.core.tensor.kinds import LOCAL, STRIDED, form_of
-from tensornp.core.tensor.shards import ShardFacts
+from tensornp.core.tensor.shards import ShardFacts, check_shard
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
-from tensornp.core.tensor.steps import Obstacle, Step, check_shard
 from tensornp.core.tensor.strides import num_reached
-from tensornp.core.tensor.weight import Weight, is_weight, refused
 from tensornp.errors import NoDataError, NotATensorError, RanksError
 
 _IS_ARRAY = "it is an array already; tnp.card shows it, tnp.to_tensor makes it a tensor"
@@ -96,22 +94,33 @@ def to_numpy(
     - Other devices synchronize and transfer all elements.
     - Only ``shard="full"`` runs a collective. The result of a pending one is waited for.
     """
-    array = _convert_plain(obj, copy, writeable) if dtype is None and max_nbytes is None and shard is None else None
-    if array is not None:
-        return array
     check_shard(shard)
     budget = Budget(max_nbytes)
     arguments: dict[str, Any] = {"copy": copy, "writeable": writeable, "dtype": dtype, "shard": shard}
+    is_default = dtype is None and shard is None
+    is_view = is_default and (copy is None or copy is False) and (writeable is None or writeable is False)
+
+    def convert(leaf: Any) -> Any:
+        array = _convert_plain(leaf) if is_view else None
+        if array is not None:
+            return array
+        stand_in = stand_in_of(leaf)
+        # The plan is carried out on the very tensor that it was made for.
+        info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
+        return _execute(plan_from(info, budget, **arguments), values)
+
+    if is_of_torch(obj) or is_tensor_like(obj):
+        return convert(obj)
     if is_weight(obj):
         if max_nbytes is not None:
             budget.take(_nbytes_copied(obj, **arguments))
         return obj.to_numpy(**arguments)
-    if not (is_tensor_like(obj) or is_container(obj)):
+    if not is_container(obj):
         raise NotATensorError(
             "to_numpy takes a tensor, or a dict, list, tuple or dataclass with tensors inside, "
             f"not {refused(obj, of_model='pass its state_dict()', of_array=_IS_ARRAY)}"
         )
-    return map_leaves(lambda leaf: _converted(leaf, budget, **arguments), obj, is_tensor_like)
+    return map_leaves(convert, obj, is_tensor_like)
 
 
 def _nbytes_copied(weight: Weight, *, copy: bool | None, shard: str | None, **arguments: Any) -> int:
@@ -121,31 +130,18 @@ def _nbytes_copied(weight: Weight, *, copy: bool | None, shard: str | None, **ar
     return decide_shard(info, shard, copy=is_copied, **arguments).nbytes_copied
 
 
-def _converted(leaf: Any, budget: Budget, **arguments: Any) -> Any:
-    if arguments["dtype"] is None and arguments["shard"] is None:
-        # A dict of 300 tensors takes 2 ms, and 20 by plans.
-        array = _convert_plain(leaf, arguments["copy"], arguments["writeable"])
-        if array is not None:
-            return array
-    stand_in = stand_in_of(leaf)
-    # The plan is carried out on the very tensor that it was made for.
-    info, values = (_inspected(leaf, **arguments), leaf) if stand_in is None else inspect_stand_in(leaf, stand_in)
-    return _execute(plan_from(info, budget, **arguments), values)
-
-
-def _convert_plain(tensor: Any, copy: bool | None, writeable: bool | None) -> np.ndarray[Any, Any] | None:
+def _convert_plain(tensor: Any) -> np.ndarray[Any, Any] | None:
     """Return the read-only view of an ordinary CPU tensor (benchmark: plain to_numpy), or None."""
     if not is_of_torch(tensor) or not is_plain_without_modes(tensor) or tensor.dtype not in _NATIVE:
         return None
-    is_view = (copy is None or copy is False) and (writeable is None or writeable is False)
-    if not is_view or not 0 < tensor.numel() < _MAX_PLAIN_NUMEL or tensor.dim() > _MAX_PLAIN_NDIM:
+    if not 0 < tensor.numel() < _MAX_PLAIN_NUMEL or tensor.dim() > _MAX_PLAIN_NDIM:
         return None
     reach = tensor.numel() if tensor.is_contiguous() else num_reached(tensor.shape, tensor.stride())
     end = (tensor.storage_offset() + reach) * tensor.itemsize
     if end > tensor.untyped_storage().nbytes() or is_unsharded(tensor):
         return None
     array = numpy_of(tensor.detach())
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 
@@ -193,7 +189,7 @@ class _Full(Kind):
 def decide_shard(info: TensorInfo, shard: str | None, **arguments: Any) -> ConversionPlan:
     """Return the plan of `shard`; "local" and "full" change nothing for other tensors than DTensors."""
     check_shard(shard)
-    facts = shard_of(info)
+    facts = shard_of(info) if shard is not None else None
     if facts is not None and shard == "local":
         return with_scope(decide(as_local(info), **arguments), facts)
     if facts is not None and shard == "full" and info.data_state == "remote":

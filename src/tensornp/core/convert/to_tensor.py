@@ -10,32 +10,23 @@ import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
+from tensornp import errors
 from tensornp.core.convert.plan import flag
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
+from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor, refused
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import legible, quoted
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.containers import is_container, map_leaves
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import refused
-from tensornp.errors import (
-    BadRequestError,
-    CopyRequiredError,
-    MissingLibraryError,
-    NotATensorError,
-    UnsupportedArrayError,
-    UnsupportedTensorError,
-)
 
 _MAX_REASON = 120
 _PROTOCOLS = ("__dlpack__", "__array__", "__array_interface__")
 
 
-@modes.outside_modes
+@outside_modes
 def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | str | int | None = None) -> Any:
     """Return the tensor of an array, or the same container with tensors instead of arrays.
 
@@ -62,13 +53,13 @@ def to_tensor(array: Any, *, copy: bool | None = None, device: torch.device | st
     copy = flag("copy", copy)
     is_scalar = issubclass(type(array), np.generic)
     if is_scalar and copy is False:
-        raise CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")
+        raise errors.CopyRequiredError("a NumPy scalar has no memory to share; pass copy=None to allow a copy")
     if is_array(array) or is_scalar:
         return tensor_from_numpy(array, copy, usable_device(device))
     if _is_array_like(array):
         return _from_protocol(array, copy, device)
     if not is_container(array):
-        raise NotATensorError(f"to_tensor takes an array or a container of arrays, not {refused(array)}")
+        raise errors.NotATensorError(f"to_tensor takes an array or a container of arrays, not {refused(array)}")
     return map_leaves(lambda leaf: to_tensor(leaf, copy=copy, device=device), array, _is_array_like)
 
 
@@ -90,37 +81,34 @@ def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
         else:
             values = from_dlpack(array)
     except Exception as error:
-        raise UnsupportedArrayError(
+        raise errors.UnsupportedArrayError(
             f"{type(array).__name__} gives no array ({error_text(error)}); convert it to NumPy first"
         ) from error
     if not isinstance(values, torch.Tensor):
         return tensor_from_numpy(values, copy, usable_device(device))
     place = values.device if device is None else usable_device(device)
     if copy is False and place != values.device:
-        raise CopyRequiredError(f"an array on {values.device} cannot share memory with {place}; pass copy=None")
+        raise errors.CopyRequiredError(f"an array on {values.device} cannot share memory with {place}; pass copy=None")
     return values.to(place, copy=bool(copy))
 
 
-@modes.outside_modes
+@outside_modes
 def tensor_from_numpy(
     array: np.ndarray[Any, Any] | np.generic, copy: bool | None, device: torch.device
 ) -> torch.Tensor:
     if isinstance(array, np.ma.MaskedArray):
-        raise UnsupportedArrayError("a masked array hides elements; convert array.filled(), or array.data for all")
+        raise errors.UnsupportedArrayError(
+            "a masked array hides elements; convert array.filled(), or array.data for all"
+        )
     given = np.asarray(array)
     facts = facts_of(given)
     obstacle = why_copied(given, str(device))
     if copy is False and obstacle:
-        raise CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    if copy or (obstacle and device.type == "cpu"):
-        given = np.array(given, dtype=given.dtype.newbyteorder("="), order="C", copy=True)
-    elif obstacle:
-        # torch takes no array as it is that it could not share, not even on its way to another device.
-        given = np.require(given, given.dtype.newbyteorder("="), ["C", "W"])
-    return tensor_over(given, facts.name).to(device)
+        raise errors.CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
+    return tensor_over(given, facts.name).to(device, copy=bool(copy or obstacle))
 
 
-@modes.outside_modes
+@outside_modes
 def usable_device(device: Any) -> torch.device:
     """Return a torch device, the CPU for None; raise if it cannot be used here."""
     try:
@@ -130,18 +118,18 @@ def usable_device(device: Any) -> torch.device:
         return place
     except (RuntimeError, TypeError, ValueError, AssertionError) as error:
         reason = legible(str(error).partition("\n")[0][:_MAX_REASON])
-        raise BadRequestError(
+        raise errors.BadRequestError(
             f"device={quoted(device)} cannot be used here ({reason}); pass another, or None for the CPU"
         ) from error
 
 
 def facts_of(array: np.ndarray[Any, Any]) -> dtypes.DtypeFacts:
-    """Return the facts of an array's dtype; raise UnsupportedArrayError if torch has no such dtype."""
+    """Return the facts of an array's dtype; raise errors.UnsupportedArrayError if torch has no such dtype."""
     facts = dtypes.KNOWN.get(array.dtype.name) or dtypes.EXTENSIONS.get(array.dtype.name)
     # torch packs two 4-bit floats into each byte.
     if facts is None or facts.values_per_element > 1 or not hasattr(torch, facts.name):
         cure = f"each field, array[{array.dtype.names[0]!r}]" if array.dtype.names else "to numbers, with .astype()"
-        raise UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
+        raise errors.UnsupportedArrayError(f"torch has no dtype for {array.dtype} arrays; convert {cure}")
     return facts
 
 
@@ -172,7 +160,7 @@ def why_copied(array: np.ndarray[Any, Any] | np.generic, device: str = "cpu") ->
     return ""
 
 
-@never_compiled
+@outside_modes
 def to_jax(t: Any, *, copy: bool | None = None) -> Any:
     """Return the JAX array of a tensor, or the same container with JAX arrays instead of tensors.
 
@@ -194,7 +182,7 @@ def to_jax(t: Any, *, copy: bool | None = None) -> Any:
     return _mapped(lambda tensor: convert(jax, tensor), t, "to_jax")
 
 
-@never_compiled
+@outside_modes
 def to_cupy(t: Any) -> Any:
     """Return the CuPy array of a tensor, or the same container with CuPy arrays instead of tensors.
 
@@ -210,7 +198,7 @@ def to_cupy(t: Any) -> Any:
     """
     cupy = _import("cupy", "CuPy")
     if not cupy.is_available():
-        raise MissingLibraryError("CuPy finds no GPU; convert with to_numpy instead")
+        raise errors.MissingLibraryError("CuPy finds no GPU; convert with to_numpy instead")
 
     def convert(tensor: torch.Tensor) -> Any:
         return map_leaves(cupy.asarray, to_numpy(tensor, copy=True), is_array)
@@ -226,7 +214,7 @@ def _copied_to_jax(jax: Any, tensor: torch.Tensor) -> Any:
         placed = jax.device_put(array)
         is_integer = array.dtype.kind in "iu"
         if placed.dtype != array.dtype and not (is_integer and np.array_equal(placed, array)):
-            raise UnsupportedTensorError(
+            raise errors.UnsupportedTensorError(
                 f"{array.dtype} does not fit JAX's {placed.dtype}; set jax_enable_x64 or convert the tensor first"
             )
         return placed
@@ -239,25 +227,26 @@ def _shared_with_jax(jax: Any, tensor: torch.Tensor) -> Any:
     if inspect(tensor).device.type == "cpu":
         # Raises if the memory cannot be shared; locks the storage, which DLPack does not.
         to_numpy(tensor, copy=False, writeable=True)
-    with modes.outside_modes():
-        values = plain(tensor)
-        try:
-            array = jax.dlpack.from_dlpack(values)
-        except (RuntimeError, ValueError, TypeError, BufferError) as error:
-            raise CopyRequiredError(f"the tensor cannot be shared: {error}; pass copy=None to allow a copy") from error
-        if array.unsafe_buffer_pointer() != values.data_ptr():
-            raise CopyRequiredError("JAX copies this tensor, because of its layout; pass copy=None to allow a copy")
-        return array
+    values = plain(tensor)
+    try:
+        array = jax.dlpack.from_dlpack(values)
+    except (RuntimeError, ValueError, TypeError, BufferError) as error:
+        raise errors.CopyRequiredError(
+            f"the tensor cannot be shared: {error}; pass copy=None to allow a copy"
+        ) from error
+    if array.unsafe_buffer_pointer() != values.data_ptr():
+        raise errors.CopyRequiredError("JAX copies this tensor, because of its layout; pass copy=None to allow a copy")
+    return array
 
 
 def _import(name: str, library: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingLibraryError(f"{library} is not installed; install {name}") from error
+        raise errors.MissingLibraryError(f"{library} is not installed; install {name}") from error
 
 
 def _mapped(convert: Callable[[torch.Tensor], Any], obj: Any, name: str) -> Any:
     if not (is_tensor_like(obj) or is_container(obj)):
-        raise NotATensorError(f"{name} takes a tensor or a container of tensors, not {refused(obj)}")
+        raise errors.NotATensorError(f"{name} takes a tensor or a container of tensors, not {refused(obj)}")
     return map_leaves(convert, obj, is_tensor_like)

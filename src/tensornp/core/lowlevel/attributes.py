@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 from weakref import WeakKeyDictionary
 
@@ -67,3 +67,35 @@ def error_text(error: BaseException) -> str:
     except Exception:
         message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+class Weight:
+    """A named weight, whose values are read on request."""
+
+    __slots__ = ()
+    to_numpy: Callable[..., Any]
+    _values: Callable[[], Any]
+    _values_here: Callable[[], Any]
+
+
+def is_weight(obj: Any) -> TypeGuard[Weight]:
+    return issubclass(type(obj), Weight)
+
+
+def values_of(obj: Any) -> Any:
+    """Return the source of the values of a weight; other objects are returned."""
+    return obj._values() if is_weight(obj) else obj
+
+
+def refused(obj: Any, cure: str = "its array, entry.to_numpy()", of_model: str = "", of_array: str = "") -> str:
+    """Describe a refused object, with the object to pass instead of a weight, a model or an array."""
+    if is_weight(obj):
+        return f"a weight of an explorer; pass {cure}"
+    import torch
+
+    is_model = any(issubclass(type(obj), base) for base in (torch.nn.Module, torch.optim.Optimizer))
+    more = of_model if is_model else of_array if is_array(obj) else ""
+    return f"'{type(obj).__name__}'" + (f"; {more}" if more else "")
+
+
+ONE_OR_ALL = "take one of its weights, tnp.weights(...)[name], or all by tnp.weights(...).scan()"

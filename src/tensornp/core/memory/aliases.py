@@ -14,26 +14,19 @@ import numpy as np
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, refused
 from tensornp.core.lowlevel.own_display import display_of, html_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Relation, Span, relation_of
-from tensornp.core.memory.footprint import (
-    footprint_of,
-    origin_of,
-    storage_of,
-)
+from tensornp.core.memory.footprint import footprint_of, origin_of, storage_of
 from tensornp.core.namespace.caller import names_of_caller
 from tensornp.core.namespace.search import Search
-from tensornp.core.tensor.paths import Kind, Path, expression_of
+from tensornp.core.tensor.paths import Kind, Path
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.weight import refused
 from tensornp.errors import BadRequestError, NotATensorError
 
 MAX_SECONDS = 1.0
-_LONGEST = 1e9
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
 
@@ -61,11 +54,10 @@ class Alias:
 class Aliases(list[Alias]):
     """A list of `Alias`, the closest first; `left_out` says why gradients were not read."""
 
-    def __init__(self, found: list[Alias], num_names: int, is_complete: bool, left_out: str = "") -> None:
+    def __init__(self, found: list[Alias], stopped: str = "", left_out: str = "") -> None:
         super().__init__(found)
-        self.left_out = left_out
-        self.num_names = num_names
-        self.is_complete = is_complete
+        self.stopped, self.left_out = stopped, left_out
+        self.is_complete = not stopped
 
     _display_, _repr_html_ = display_of, html_of
 
@@ -76,13 +68,8 @@ class Aliases(list[Alias]):
 
     @property
     def remark(self) -> str:
-        said = [] if self.is_complete else [stopped_text(self.num_names)]
-        said += [self.left_out] if self.left_out else []
-        return "\n".join(said) or ("" if self else "nothing else sees these bytes")
-
-
-def stopped_text(num_names: int) -> str:
-    return f"search stopped at {num_names:,} names"
+        said = "\n".join(filter(None, (self.stopped, self.left_out)))
+        return said or ("" if self else "nothing else sees these bytes")
 
 
 @never_compiled
@@ -120,7 +107,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
+    if not isinstance(max_seconds, (int, float)):
         raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
     return find_aliases(obj, namespace, max_seconds)[0]
 
@@ -159,12 +146,9 @@ def find_aliases(
 ) -> tuple[Aliases, Search]:
     """Return the aliases of a tensor or an array, and the search; `seen` has former aliases."""
     hits: list[tuple[Relation, Path, Kind]] = []
-    keys: dict[int, Path] = {}
     target = Target(obj)
 
     def visit(other: Any, kind: Kind, path: Path) -> None:
-        if kind == "parameter":
-            keys.setdefault(id(other), path)
         try:
             relation = target.compare(other)
             if relation is None and seen is not None and other in seen:
@@ -179,9 +163,8 @@ def find_aliases(
 
     searched = Search(namespace, max_seconds, visit)
     hits.sort(key=lambda hit: RELATIONS.index(hit[0]))
-    found = [Alias(expression_of(path, keys), kind, relation) for relation, path, kind in hits]
-    left_out = NOT_LOOKED_AT if searched.left_out else ""
-    return Aliases(found, searched.num_names, searched.is_complete, left_out), searched
+    found = [Alias(searched.name(path), kind, relation) for relation, path, kind in hits]
+    return Aliases(found, searched.stopped, searched.left_out), searched
 
 
 class Target:
@@ -204,7 +187,7 @@ class Target:
                 # Sparse layouts and wrappers consist of parts that lie anywhere.
                 low, high = _ends_of(footprint_of(other)[1])
         else:
-            low, high = origin_of(other).bounds
+            (low, high), _ = origin_of(other)
         if low >= self._high or high <= self._low:
             return None
         if self._is_lazy or (is_tensor(other) and torch_private.is_lazily_copied(other)):

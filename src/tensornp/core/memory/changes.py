@@ -9,10 +9,10 @@ import numpy as np
 import torch
 import xxhash
 
-from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.torch_private import is_lazily_copied
+from tensornp.core.memory.footprint import is_freed
 from tensornp.core.memory.identity import TensorReference
 from tensornp.core.memory.saved import next_operation
 from tensornp.core.tensor.dtypes import name_of
@@ -124,29 +124,23 @@ Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A tensor or an array at one moment, which is not kept alive; `event` names the cell."""
+    """A tensor or an array at one moment, which is not kept alive; `event` names the cell.
+
+    An array has neither `reference` nor `info`. `values` may be a copy.
+    """
 
     event: str
+    object_id: int
     reference: Any
     info: TensorInfo | None
     fingerprint: Fingerprint | None
     max_nbytes: int
     values: Any = None
-    has_grad: bool | None = None
     operation: int = 0
 
     @property
     def nbytes_copied(self) -> int:
         return self.values.nbytes if self.values is not None else 0
-
-    @property
-    def object_id(self) -> int:
-        return self.reference.id if isinstance(self.reference, TensorReference) else id(self.reference)
-
-    def is_in_place_of(self, obj: Any) -> bool:
-        if isinstance(self.reference, TensorReference):
-            return is_tensor(obj) and self.reference.id == id(obj)
-        return self.reference() is obj
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +164,16 @@ class Change:
     alarm: str = ""
 
 
-def take_snapshot(tensor: torch.Tensor, info: TensorInfo, event: str, max_nbytes: int) -> Snapshot:
-    """Return the state of `tensor`; reads at most `max_nbytes`, or 64 KiB of samples."""
-    known = fingerprint(tensor, max_nbytes) if max_nbytes and info.data_state == "available" else None
-    return Snapshot(event, TensorReference(tensor), info, known, max_nbytes, operation=next_operation())
+def take_snapshot(obj: Any, info: TensorInfo | None, event: str, max_nbytes: int) -> Snapshot:
+    """Return the state of a tensor or an array; reads at most `max_nbytes`, or 64 KiB of samples."""
+    known = None
+    if info is None:
+        if max_nbytes and not is_freed(obj):
+            known = fingerprint_of_array(np.ndarray.view(obj, np.ndarray), max_nbytes)
+        return Snapshot(event, id(obj), None, None, known, max_nbytes)
+    if max_nbytes and info.data_state == "available" and not info._is_pending:
+        known = fingerprint(obj, max_nbytes)
+    return Snapshot(event, id(obj), TensorReference(obj), info, known, max_nbytes, operation=next_operation())
 
 
 def change_between(before: Snapshot, after: Snapshot) -> Change | None:
@@ -205,25 +205,26 @@ def change_between(before: Snapshot, after: Snapshot) -> Change | None:
 def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     facts = []
     old, new = before.info, after.info
-    if old is not None and new is not None:
-        if old.dtype != new.dtype:
-            facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
-        if old.shape != new.shape:
-            facts.append(f"shape {old.shape} to {new.shape}")
-        if old.device != new.device:
-            facts.append(f"moved from {old.device} to {new.device}")
-        elif new.data_state == "freed" != old.data_state:
-            facts.append("its storage was freed")
-        elif old.data_state != new.data_state:
-            facts.append(f"{old.data_state} to {new.data_state}")
-        elif old.storage and new.storage and old.storage.address != new.storage.address:
-            facts.append("its elements lie elsewhere now")
-        if old.shape == new.shape and old.stride != new.stride:
-            facts.append(f"strides {old.stride} to {new.stride}")
-        if old.requires_grad != new.requires_grad:
-            facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
-    if before.has_grad != after.has_grad and None not in (before.has_grad, after.has_grad):
-        facts.append("got a .grad" if after.has_grad else "lost its .grad")
+    if old is None or new is None:
+        return ()
+    if old.dtype != new.dtype:
+        facts.append(f"{name_of(old.dtype)} to {name_of(new.dtype)}")
+    if old.shape != new.shape:
+        facts.append(f"shape {old.shape} to {new.shape}")
+    if old.device != new.device:
+        facts.append(f"moved from {old.device} to {new.device}")
+    elif new.data_state == "freed" != old.data_state:
+        facts.append("its storage was freed")
+    elif old.data_state != new.data_state:
+        facts.append(f"{old.data_state} to {new.data_state}")
+    elif old.storage and new.storage and old.storage.address != new.storage.address:
+        facts.append("its elements lie elsewhere now")
+    if old.shape == new.shape and old.stride != new.stride:
+        facts.append(f"strides {old.stride} to {new.stride}")
+    if old.requires_grad != new.requires_grad:
+        facts.append(f"requires_grad: {old.requires_grad} to {new.requires_grad}")
+    if old.has_grad != new.has_grad and None not in (old.has_grad, new.has_grad):
+        facts.append("got a .grad" if new.has_grad else "lost its .grad")
     return tuple(facts)
 
 

@@ -6,17 +6,16 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 Relation = Literal[
-    "same object", "same elements", "overlapping", "same storage", "reinterpreted", "stale", "may overlap"
+    "same object", "same elements", "reinterpreted", "overlapping", "may overlap", "same storage", "stale"
 ]
-RELATIONS: tuple[Relation, ...] = (
-    "same object", "same elements", "reinterpreted", "overlapping", "may overlap", "same storage", "stale",
-)  # fmt: skip
 """From the closest to the loosest."""
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
 MAX_WORK = 100_000
 """Candidates that `numpy.shares_memory` tries at most: some milliseconds; an exact answer may take exponential time."""
 Span = tuple[str, int, int]
@@ -87,17 +86,13 @@ def relation_of(a: Extent, b: Extent) -> Relation | None:
     return "overlapping" if shares else None
 
 
-class _Memory:
-    """Addresses as an array; nothing reads through it."""
-
-    def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
-        self.__array_interface__ = {
-            "data": (address, True), "shape": shape, "strides": strides, "typestr": "|u1", "version": 3,
-        }  # fmt: skip
-
-
 def _array_over(extent: Extent) -> np.ndarray[Any, Any]:
-    return np.asarray(_Memory(extent.address, (*extent.shape, extent.itemsize), (*extent.strides, 1)))
+    """Return the bytes of an extent as an array; nothing reads through it."""
+    interface = {
+        "data": (extent.address, True), "shape": (*extent.shape, extent.itemsize), "strides": (*extent.strides, 1),
+        "typestr": "|u1", "version": 3,
+    }  # fmt: skip
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import PACKED_BITS, is_held
 from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.strides import num_reached
-from tensornp.errors import NoDataError, NotReadError
+from tensornp.errors import NotReadError
 
 _MAX_BASES = 100
 storage_of: Callable[[torch.Tensor], torch.UntypedStorage] = torch.Tensor.untyped_storage
@@ -61,11 +61,6 @@ def check_parts(tensor: torch.Tensor) -> None:
             raise NotReadError("its memory was freed, and cannot be read")
 
 
-class Origin(NamedTuple):
-    bounds: tuple[int, int]
-    tensor: torch.Tensor | None
-
-
 def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
     plain = np.ndarray.view(array, np.ndarray)
     dtype: np.dtype[Any] = plain.dtype
@@ -73,15 +68,16 @@ def extent_of_array(array: np.ndarray[Any, Any]) -> Extent:
     return Extent("cpu", plain.__array_interface__["data"][0], plain.shape, plain.strides, dtype.itemsize, meaning)
 
 
-def origin_of(array: np.ndarray[Any, Any]) -> Origin:
+def origin_of(array: np.ndarray[Any, Any]) -> tuple[tuple[int, int], torch.Tensor | None]:
+    """Return the bounds of an array and its bases, and the tensor whose memory it has."""
     low, high = extent_of_array(array).bounds
     for base in bases_of(array):
         if is_array(base):
             bottom, top = extent_of_array(base).bounds
             low, high = min(low, bottom), max(high, top)
         if is_tensor(base):
-            return Origin((low, high), base)
-    return Origin((low, high), None)
+            return (low, high), base
+    return (low, high), None
 
 
 def bases_of(obj: Any) -> Iterator[Any]:
@@ -98,15 +94,11 @@ def bases_of(obj: Any) -> Iterator[Any]:
         yield obj
 
 
-def has_left(array: np.ndarray[Any, Any], base: torch.Tensor) -> bool:
+def is_freed(array: np.ndarray[Any, Any]) -> bool:
     """Return whether the storage under `array` has moved, as `share_memory_` does it; a read may crash."""
+    _, base = origin_of(array)
+    if base is None:
+        return False
     start = torch_private.storage_address(base)
     low, high = extent_of_array(array).bounds
-    return low < high and not start <= low <= high <= start + torch.Tensor.untyped_storage(base).nbytes()
-
-
-def check_array(array: np.ndarray[Any, Any]) -> None:
-    """Raise NoDataError if the tensor under `array` has freed its memory."""
-    base = origin_of(array).tensor
-    if base is not None and has_left(array, base):
-        raise NoDataError("the memory of this array was freed by the tensor that it was made of; make it again")
+    return low < high and not start <= low <= high <= start + storage_of(base).nbytes()

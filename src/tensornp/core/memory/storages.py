@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
-from tensornp.core.memory.aliases import stopped_text
-from tensornp.core.memory.extents import Span, nbytes_by_device
+from tensornp.core.memory.extents import Span, merge_spans, nbytes_by_device
 from tensornp.core.memory.footprint import footprint_of
-from tensornp.core.namespace.search import Search, Visit, history_name
+from tensornp.core.namespace.search import Search, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, first_step
 
-Holding = Literal["name", "history"]
-"""The holder of an object: a name of the user, or IPython's history."""
+RESULTS = ("Out[…]", "results")
+_TOP = 2**64
 
 
 @dataclass(slots=True, eq=False)
 class Found:
+    """A tensor or an array; `owner` is the variable that reaches it with its class, or `RESULTS`."""
+
     obj: Any
     kind: Kind
     path: Path
-    holding: Holding
     spans: tuple[Span, ...]
+    name: str = ""
+    owner: tuple[str, str] = RESULTS
+
+    @property
+    def is_result(self) -> bool:
+        return self.owner == RESULTS
 
 
 @dataclass(slots=True)
@@ -35,44 +42,30 @@ class Group:
 
 
 class Survey:
-    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it."""
+    """The tensors and arrays of a namespace, grouped by memory; it holds all of them, so do not keep it.
+
+    `stopped` says why some may be missing.
+    """
 
     def __init__(self, namespace: Mapping[str, Any], max_seconds: float) -> None:
-        self._names = namespace
-        self._keys: dict[int, Path] = {}
-        self._history = history_name(namespace)
         found: list[Found] = []
-        with modes.outside_modes():
-            search = Search(namespace, max_seconds, self._collect(found))
-        self.has_all_names = search.is_complete and not search.left_out
-        stopped = "" if search.is_complete else stopped_text(search.num_names)
-        left_out = NOT_LOOKED_AT if search.left_out else ""
-        self.stopped = "; ".join(filter(None, (stopped, left_out)))
-        self.groups = grouped(found)
 
-    def _collect(self, found: list[Found]) -> Visit:
         def visit(obj: Any, kind: Kind, path: Path) -> None:
-            if kind == "parameter":
-                self._keys.setdefault(id(obj), path)
-            try:
+            spans: tuple[Span, ...] = ()
+            # The row of an object that raises says the little that is known.
+            with suppress(Exception):
                 spans = tuple(footprint_of(obj)[1])
-            except Exception:
-                # Its row says the little that is known.
-                spans = ()
-            holding: Holding = "history" if first_step(path)[1] == self._history else "name"
-            found.append(Found(obj, kind, path, holding, spans))
+            found.append(Found(obj, kind, path, spans))
 
-        return visit
-
-    def name(self, found: Found) -> str:
-        return expression_of(found.path, self._keys)
-
-    def owner(self, found: Found) -> tuple[str, str]:
-        """Return the variable that reaches an object, and its class; IPython's have a word."""
-        if found.holding == "history":
-            return "Out[…]", "results"
-        name = first_step(found.path)[1]
-        return expression_of(first_step(found.path)), type(self._names.get(name)).__name__
+        with modes.outside_modes():
+            search = Search(namespace, max_seconds, visit)
+        history = history_name(namespace)
+        for one in found:
+            one.name, root = search.name(one.path), first_step(one.path)
+            if root[1] != history:
+                one.owner = expression_of(root), type(namespace.get(root[1])).__name__
+        self.stopped = "; ".join(filter(None, (search.stopped, search.left_out)))
+        self.groups = grouped(found)
 
 
 def history_entry(path: Path) -> str:
@@ -83,32 +76,22 @@ def history_entry(path: Path) -> str:
 
 
 def grouped(found: list[Found]) -> list[Group]:
-    spans = sorted((span, i) for i, item in enumerate(found) for span in item.spans)
-    leaders = list(range(len(found)))
-
-    def leader(i: int) -> int:
-        while leaders[i] != i:
-            leaders[i] = leaders[leaders[i]]
-            i = leaders[i]
-        return i
-
-    at, last = ("", 0), -1
-    for (device, low, high), i in spans:
-        if last >= 0 and device == at[0] and low < at[1]:
-            leaders[leader(i)] = leader(last)
-            at = (device, max(at[1], high))
-        else:
-            at = (device, high)
-        last = i
-    same: dict[int, int] = {}
-    groups: dict[int, Group] = {}
-    for i, item in enumerate(found):
+    merged = merge_spans([span for item in found for span in item.spans])
+    groups: dict[Any, Group] = {}
+    for item in found:
+        spans = [merged[bisect_right(merged, (device, low, _TOP)) - 1] for device, low, _ in item.spans]
         # The same object without memory (a meta tensor) under two names is one.
-        if not item.spans:
-            leaders[leader(i)] = leader(same.setdefault(id(item.obj), i))
-        group = groups.setdefault(leader(i), Group([], []))
+        first, *others = spans or [("", id(item.obj), 0)]
+        group = groups.setdefault(first, Group([], []))
+        for place in others:
+            # A sparse tensor joins those that share one of its parts.
+            other = groups.setdefault(place, group)
+            if other is not group:
+                group.found, group.spans = other.found + group.found, other.spans + group.spans
+                groups.update(dict.fromkeys([key for key, one in groups.items() if one is other], group))
         group.found.append(item)
         group.spans += item.spans
-    for group in groups.values():
+    every = list({id(group): group for group in groups.values()}.values())
+    for group in every:
         group.nbytes = sum(nbytes_by_device(group.spans).values())
-    return list(groups.values())
+    return every

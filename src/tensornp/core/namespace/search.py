@@ -17,10 +17,10 @@ import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import descriptors_of, own_attributes
-from tensornp.core.lowlevel.gradients import Unguarded
+from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.tensor.containers import BUILT_IN, Container, items_of, kept_in
-from tensornp.core.tensor.paths import Kind, Path, is_attribute_name, key_text
+from tensornp.core.tensor.paths import Kind, Path, expression_of, is_attribute_name, key_text
 
 _AT_ONCE = 16
 """Items that are checked together for plain values."""
@@ -163,26 +163,28 @@ class Search:
     """One search of a namespace and its result; the constructor searches.
 
     Names at hand come first, then what they hold, level by level and in turns, for `max_seconds` of this thread's own
-    time. `tracked` are the tensors that autograd has computed.
+    time. `tracked` are the tensors that autograd has computed; `stopped` is a sentence if the search is incomplete.
     """
 
-    def __init__(
-        self,
-        namespace: Mapping[str, Any],
-        max_seconds: float,
-        visit: Visit,
-    ) -> None:
-        self.num_names = 0
+    def __init__(self, namespace: Mapping[str, Any], max_seconds: float, visit: Visit) -> None:
         self.tracked: list[torch.Tensor] = []
+        self._num_names = 0
+        self._keys: dict[int, Path] = {}
         self._unguarded = Unguarded()
         self._visit = visit
         self._seen: set[int] = set()
         self._skipped = False
-        self.is_complete = self._run(namespace, max_seconds) and not self._skipped
+        is_complete = self._run(namespace, max_seconds) and not self._skipped
+        self.stopped = "" if is_complete else f"search stopped at {self._num_names:,} names"
 
     @property
-    def left_out(self) -> bool:
-        return self._unguarded.left_out
+    def left_out(self) -> str:
+        """The reason why gradients were not read, or ""."""
+        return NOT_LOOKED_AT if self._unguarded.left_out else ""
+
+    def name(self, path: Path) -> str:
+        """Return the expression of a path; a parameter as a key is named."""
+        return expression_of(path, self._keys)
 
     def _run(self, namespace: Mapping[str, Any], max_seconds: float) -> bool:
         deadline = time.thread_time() + max_seconds
@@ -208,8 +210,8 @@ class Search:
                 if found is None:
                     break
                 step, obj, kind = found
-                self.num_names += 1
-                if not self.num_names % _CHECK_EVERY and time.thread_time() > deadline:
+                self._num_names += 1
+                if not self._num_names % _CHECK_EVERY and time.thread_time() > deadline:
                     return False
                 cls = type(obj)
                 if cls not in visitors:
@@ -242,8 +244,10 @@ class Search:
         if not is_tensor:
             self._visit(obj, "array", path)
             return
-        own_kind: Kind = "parameter" if issubclass(type(obj), torch.nn.Parameter) else "tensor"
-        self._visit(obj, kind or own_kind, path)
+        kind = kind or ("parameter" if issubclass(type(obj), torch.nn.Parameter) else "tensor")
+        if kind == "parameter":
+            self._keys.setdefault(id(obj), path)
+        self._visit(obj, kind, path)
         if type(obj) is not torch.Tensor or _requires_grad(obj):
             for found in self._beside(obj, path):
                 self._visit(*found)

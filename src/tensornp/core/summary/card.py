@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 
-from tensornp.core.convert.budget import Budget, with_page_protection
+from tensornp.core.convert.budget import Budget
 from tensornp.core.convert.plan import MODES, ConversionPlan, decide
-from tensornp.core.convert.to_numpy import decide_shard
+from tensornp.core.convert.to_numpy import decide_shard, plan_from
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT
-from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases, stopped_text
+from tensornp.core.memory.aliases import Alias, SeenAliases, find_aliases
 from tensornp.core.memory.changes import Change
 from tensornp.core.memory.saved import NEVER, saved_for
 from tensornp.core.namespace.search import history_name
@@ -215,12 +215,7 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
 
 
 def plan_mode(info: TensorInfo, mode: str, options: DisplayOptions) -> ConversionPlan:
-    arguments = MODES[mode]
-    info = with_page_protection(info) if arguments["writeable"] else info
-    plan = decide_shard(info, "local", **arguments) if info._has_part else decide(info, **arguments)
-    if plan.nbytes_copied:
-        Budget(options.max_nbytes or None).take(plan.nbytes_copied)
-    return plan
+    return plan_from(info, Budget(options.max_nbytes or None), shard="local" if info._has_part else None, **MODES[mode])
 
 
 def plan_modes(info: TensorInfo, options: DisplayOptions) -> dict[str, ConversionPlan | str]:
@@ -251,13 +246,12 @@ def find_surroundings(
     found, searched = find_aliases(tensor, namespace, max_seconds, seen)
     name = _own_name(found, shown_as, namespace)
     saved = saved_for(tensor, searched.tracked, max_seconds)
-    stopped = "" if found.is_complete else stopped_text(found.num_names)
     stopped_graph = f"search for gradients stopped at {saved.stopped_at:,} operations" if saved.stopped_at else ""
     is_left_out = found.left_out or info.has_grad is None or saved.left_out
     return Surroundings(
         name=name,
         aliases=tuple(found),
-        stopped="; ".join(filter(None, (stopped, stopped_graph))),
+        stopped="; ".join(filter(None, (found.stopped, stopped_graph))),
         left_out=NOT_LOOKED_AT if is_left_out else "",
         saved_for=saved.names,
         oldest_saver=saved.oldest,

@@ -17,15 +17,15 @@ from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.memory.aliases import Target
 from tensornp.core.memory.extents import merge_spans, nbytes_by_device
-from tensornp.core.memory.storages import Found, Group, Holding, Survey, history_entry
+from tensornp.core.memory.storages import RESULTS, Found, Group, Survey, history_entry
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.paths import Kind, expression_of, first_step, steps_of
+from tensornp.core.tensor.paths import Kind, first_step, steps_of
 
 MIN_ROWS_OF_GROUP = 8
 """Rows of a group that are shown even if other groups must be left out for them."""
-OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", "Out[…]")
+OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", RESULTS[0])
 _NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "array": "array"}
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
@@ -41,7 +41,6 @@ class CensusRow:
     device: str
     nbytes: int
     shared_with: str
-    holding: Holding
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +88,12 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
     """Return the table of at most `max_rows` names."""
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     groups.sort(key=lambda group: -group.nbytes)
-    sizes = [len(_ordered(group)) for group in groups]
+    listed = [_ordered(group) for group in groups]
+    sizes = list(map(len, listed))
     shown: list[CensusGroup] = []
-    for group, limit in zip(groups, _limits(sizes, max_rows), strict=False):
-        holders = [history_entry(found.path) for found in group.found if found.holding == "history"]
-        rows = _rows(survey, group, limit)
-        shown.append(CensusGroup(rows, group.nbytes, tuple(dict.fromkeys(holders))))
+    for group, ordered, limit in zip(groups, listed, _limits(sizes, max_rows), strict=False):
+        holders = [history_entry(found.path) for found in group.found if found.is_result]
+        shown.append(CensusGroup(_rows(ordered[:limit]), group.nbytes, tuple(dict.fromkeys(holders))))
     owners = dict.fromkeys(OWNERS, 0)
     for group in groups:
         owners[_owner_of(group)] += group.nbytes
@@ -110,25 +109,24 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
-        variables=_variables(survey, groups, shown),
+        variables=_variables(groups, [_first(ordered) for ordered in listed], shown),
     )
 
 
-def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) -> tuple[Owner, ...]:
+def _variables(groups: list[Group], firsts: list[Found], shown: list[CensusGroup]) -> tuple[Owner, ...]:
     """Return a line for each variable, the largest first; memory with several names is that of the first."""
     kinds: dict[tuple[str, str], Counter[str]] = {}
     nbytes, num_shared, first_rows = Counter[Any](), Counter[Any](), dict[Any, str]()
-    firsts = [_first(group) for group in groups]
     # An optimizer reaches the gradients of a model, too.
     unguarded = Unguarded()
-    owners = {id(unguarded.grad_of(one.obj)): survey.owner(one) for one in firsts if one.kind == "parameter"}
+    owners = {id(unguarded.grad_of(one.obj)): one.owner for one in firsts if one.kind == "parameter"}
     for i, (group, found) in enumerate(zip(groups, firsts, strict=True)):
-        variable = owners.get(id(found.obj), survey.owner(found))
+        variable = owners.get(id(found.obj), found.owner)
         state = "state" if _owner_of(group) == "optimizer states" else ""
         kinds.setdefault(variable, Counter())[state or _NOUNS.get(found.kind, "tensor")] += 1
         nbytes[variable] += group.nbytes
         if len(group.found) > 1:
-            num_shared.update({survey.owner(one) for one in group.found if _is_own_name(one)} - {variable})
+            num_shared.update({one.owner for one in group.found if _is_own_name(one)} - {variable})
         row = next(iter(shown[i].rows), None) if i < len(shown) else None
         if row is not None and row.name == variable[0]:
             # A view may keep a storage that nothing else reaches.
@@ -145,42 +143,35 @@ def _variables(survey: Survey, groups: list[Group], shown: list[CensusGroup]) ->
     return tuple(sorted(lines, key=lambda one: -one.nbytes))
 
 
-def _first(group: Group) -> Found:
-    every = _ordered(group)
-    named = (one for one in every if one.kind in ("parameter", "buffer") and one.holding == "name")
-    return next((one for one in named if first_step(one.path) != one.path), every[0])
+def _first(ordered: list[Found]) -> Found:
+    named = (one for one in ordered if one.kind in ("parameter", "buffer") and not one.is_result)
+    return next((one for one in named if first_step(one.path) != one.path), ordered[0])
 
 
-def _rows(survey: Survey, group: Group, limit: int) -> tuple[CensusRow, ...]:
-    ordered, rows = _ordered(group)[:limit], list[CensusRow]()
-    first, name = ordered[0].obj, survey.name(ordered[0])
+def _rows(ordered: list[Found]) -> tuple[CensusRow, ...]:
+    first, rows = ordered[0], list[CensusRow]()
     for found in ordered:
         relation = ""
         if rows:
             try:
-                relation = f"{name}: {Target(first).compare(found.obj) or 'same storage'}"
+                relation = f"{first.name}: {Target(first.obj).compare(found.obj) or 'same storage'}"
             except Exception:
-                relation = f"{name}: may overlap"
-        facts = _facts(found)
-        rows.append(CensusRow(survey.name(found), found.kind, shared_with=relation, holding=found.holding, **facts))
+                relation = f"{first.name}: may overlap"
+        rows.append(CensusRow(found.name, found.kind, *_facts(found), relation))
     return tuple(rows)
 
 
-def _facts(found: Found) -> dict[str, Any]:
+def _facts(found: Found) -> tuple[tuple[int, ...] | None, str, str, int]:
+    """Return shape, dtype, device and bytes."""
     obj = found.obj
     try:
         if not is_tensor(obj):
             array = np.ndarray.view(obj, np.ndarray)
-            return {"shape": array.shape, "dtype": str(array.dtype), "device": "cpu", "nbytes": array.nbytes}
+            return array.shape, str(array.dtype), "cpu", array.nbytes
         info = inspect(obj)
-        return {
-            "shape": info.shape,
-            "dtype": name_of(info.dtype),
-            "device": str(info.device),
-            "nbytes": info._nbytes_here if found.spans else 0,
-        }
+        return info.shape, name_of(info.dtype), str(info.device), info._nbytes_here if found.spans else 0
     except Exception:
-        return {"shape": None, "dtype": type(obj).__name__, "device": "", "nbytes": 0}
+        return None, type(obj).__name__, "", 0
 
 
 def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
@@ -196,19 +187,18 @@ def _limits(sizes: Iterable[int], max_rows: int) -> Iterator[int]:
 
 
 def _matches(group: Group, patterns: tuple[str, ...]) -> bool:
-    names = [expression_of(found.path) for found in group.found]
     return any(
         # First literally: in a wildcard, [3] is one character.
-        name == pattern or fnmatchcase(name, pattern) or name.startswith((f"{pattern}.", f"{pattern}["))
-        for name in names
+        one.name == pattern or fnmatchcase(one.name, pattern) or one.name.startswith((f"{pattern}.", f"{pattern}["))
+        for one in group.found
         for pattern in patterns
     )
 
 
 def _owner_of(group: Group) -> str:
-    named = [found for found in group.found if found.holding == "name"]
+    named = [found for found in group.found if not found.is_result]
     if not named:
-        return "Out[…]"
+        return RESULTS[0]
     if any(found.kind in ("parameter", "buffer") for found in named):
         return "parameters and buffers"
     if all(found.kind == "grad" for found in named):
@@ -231,11 +221,11 @@ def _ordered(group: Group) -> list[Found]:
             nbytes = Bare(obj).nbytes if is_tensor(obj) else obj.nbytes
         # An expanded tensor has more bytes than its storage.
         nbytes = min(nbytes, group.nbytes)
-        return found.holding == "history", found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
+        return found.is_result, found.kind == "grad", -nbytes, _KIND_ORDER.get(found.kind, 1)
 
     return sorted(listed, key=key) if len(listed) > 1 else listed
 
 
 def _is_own_name(found: Found) -> bool:
     """Return whether a name is more than history or the list of an optimizer."""
-    return found.holding == "name" and ".param_groups[" not in expression_of(found.path)
+    return not found.is_result and ".param_groups[" not in found.name

@@ -1,9 +1,9 @@
-"""Gather the content of an array's card, and the table of a container of tensors."""
+"""Choose the summary of an object: the card of an array, or the table of a container of tensors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,10 +16,11 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import check_array, extents_of
-from tensornp.core.summary.card import StatsBudget, TensorSummary, summarize_line
+from tensornp.core.memory.footprint import extents_of, is_freed
+from tensornp.core.summary.card import Look, StatsBudget, TensorSummary, summarize, summarize_line
 from tensornp.core.summary.options import DisplayOptions
-from tensornp.core.tensor.containers import BUILT_IN, leaves
+from tensornp.core.tensor.containers import BUILT_IN, is_container, is_seen, leaves
+from tensornp.core.tensor.form import Step
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.paths import Path, expression_of, first_step, is_plain_value, shortened
 from tensornp.core.tensor.stand_ins import is_tensor_like, stand_in_of
@@ -27,7 +28,6 @@ from tensornp.core.values.shown.preview import MAX_ELEMENTS, printing, texts_of
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.errors import NotReadError, TensornpError
 
-_MASKED = (np.ma.MaskedArray, type(np.ma.masked))
 _REFUSAL = "the values are not shown: printing them would run the code of their own classes"
 
 
@@ -53,9 +53,11 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
     try:
         if plain.dtype.hasobject:
             raise NotReadError(_REFUSAL)
-        check_array(plain)
-        shown = array if type(array) in _MASKED else plain
-        text = _printed(shown, options, num_first)
+        if is_freed(plain):
+            raise NotReadError("the memory of this array was freed by the tensor that it was made of; make it again")
+        # Asking for `np.ma.MaskedArray` would import it for the first card.
+        is_masked = type(array).__module__.startswith("numpy.ma")
+        text = _printed(array if is_masked else plain, options, num_first)
     except Exception as error:
         # A display never fails.
         refusal = str(error) if isinstance(error, TensornpError) else error_text(error)
@@ -119,20 +121,20 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     shown = first + found[len(found) - num_last :]
     tensors = [leaf for _, leaf in found if is_tensor_like(leaf)]
     arrays = [leaf for _, leaf in found if is_array(leaf)]
-    named = _names([path for path, _ in found])
+    keys = [first_step(path)[1] for path, _ in found if path is not None]
+    has_text_keys = all(type(step) is tuple and type(step[0]) is str for step in keys)
     budget = StatsBudget(options.stats_nbytes)
-    rows = tuple(_row(named(path), leaf, options, budget) for path, leaf in shown)
-    known = [leaf for leaf in {id(leaf): leaf for leaf in tensors}.values() if stand_in_of(leaf) is None]
+    rows = tuple(_row(_name(path, has_text_keys=has_text_keys), leaf, options, budget) for path, leaf in shown)
+    known = [leaf for leaf in tensors if stand_in_of(leaf) is None]
     # A stand-in may compute its tensor: only those with a row were asked.
-    asked = [row.tensor for (_, leaf), row in zip(shown, rows, strict=True) if stand_in_of(leaf) is not None]
-    stand_ins = [summary.info for summary in asked if summary is not None and summary.info is not None]
-    num_unasked = sum(stand_in_of(leaf) is not None for leaf in tensors) - len(asked)
+    infos = [row.tensor.info for row in rows if row.tensor is not None and row.tensor.info is not None]
+    asked = [info.nbytes for info in infos if info.kind.step is Step.STAND_IN]
     # Leaves below one item share its step; `len` of a foreign class may mean something else.
     length = len({id(first_step(path)) for path, _ in found if path is not None})
     base: Any = next((base for base in BUILT_IN if issubclass(type(container), base)), None)
     if base is not None:
         length = base.__len__(container)
-    nbytes = _nbytes([*known, *arrays])
+    nbytes = _nbytes({id(leaf): leaf for leaf in (*known, *arrays)}.values()) + sum(asked)
     return ContainerSummary(
         type_name=type(container).__name__,
         length=length,
@@ -140,15 +142,32 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
         num_first=len(first),
         num_left_out=len(found) - len(shown),
         num_tensors=len(tensors),
-        nbytes=nbytes + sum(info.nbytes for info in stand_ins),
-        is_complete=is_complete and not num_unasked,
+        nbytes=nbytes,
+        is_complete=is_complete and len(known) + len(asked) == len(tensors),
         num_arrays=len(arrays),
     )
 
 
-def is_long(container: Any) -> bool:
+@dataclass(frozen=True, slots=True)
+class Unshown:
+    type_name: str
+    reason: str
+
+
+def summary_of(obj: Any, options: DisplayOptions, look: Look | None = None) -> Any:
+    """Return the summary of a tensor, an array or a container; None for other objects."""
+    if is_tensor_like(obj):
+        return summarize(obj, options, look)
+    if is_array(obj):
+        return summarize_array(obj, options)
+    return summarize_container(obj, options) if is_container(obj) and is_seen(obj) else None
+
+
+def is_long(obj: Any) -> bool:
     """Return whether a container has so many tensors, and little else, that it is shown as weights are."""
-    found, is_complete = _leaves_of(container)
+    if is_tensor_like(obj) or is_array(obj) or not (is_container(obj) and is_seen(obj)):
+        return False
+    found, is_complete = _leaves_of(obj)
     # A stand-in may compute its tensor, and would be asked.
     num_tensors = sum(is_tensor(leaf) for _, leaf in found)
     is_other = any(is_array(leaf) or stand_in_of(leaf) is not None for _, leaf in found)
@@ -171,20 +190,12 @@ def _are_numbers(obj: Any) -> bool:
     return type(obj) in (list, tuple) and len(obj) > 1 and _NUMBERS.issuperset(map(type, obj))
 
 
-def _names(paths: list[Path | None]) -> Callable[[Path | None], str]:
-    """Return a function that names rows, without brackets and quotes if all keys are texts."""
-    roots = [first_step(path)[1] for path in paths if path is not None]
-    if not all(type(step) is tuple and type(step[0]) is str for step in roots):
-        return expression_of
-
-    def name(path: Path | None) -> str:
-        if path is None:
-            return ""
-        root = first_step(path)
-        key: Any = root[1]
-        return legible(shortened(key[0])) + expression_of(path).removeprefix(expression_of(root))
-
-    return name
+def _name(path: Path | None, *, has_text_keys: bool) -> str:
+    """Return the name of a row, without brackets and quotes if all keys are texts."""
+    if path is None or not has_text_keys:
+        return expression_of(path)
+    root = first_step(path)
+    return legible(shortened(root[1][0])) + expression_of(path).removeprefix(expression_of(root))
 
 
 def _nbytes(found: Iterable[Any]) -> int:

@@ -10,13 +10,13 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 
-def _one_of(*choices: str, help: str) -> Any:
-    """Declare an option with a few words to choose from; the first is the default."""
+def _one_of(*choices: Any, help: str) -> Any:
+    """Declare an option with a few values to choose from; the first is the default."""
     return field(default=choices[0], metadata={"help": help, "choices": choices})
 
 
-def _number(default: int, *, at_least: int = 0, at_most: int | None = None, help: str) -> Any:
-    return field(default=default, metadata={"help": help, "min": at_least, "max": at_most})
+def _number(default: Any, *, at_least: int = 0, at_most: int | None = None, help: str, **more: Any) -> Any:
+    return field(default=default, metadata={"help": help, "min": at_least, "max": at_most, **more})
 
 
 def _expected(metadata: Mapping[str, Any]) -> str:
@@ -60,21 +60,15 @@ class DisplayOptions:
     max_height: int = _number(
         10, help="Lines of an array that is shown whole; a longer one shows 7 of 10 and a fold. 0 shows all."
     )
-    precision: str | int = field(
-        default="auto",
-        metadata={
-            "help": "Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits, "
-            "more below 0.1, in lines of 100 characters, unless you changed numpy.set_printoptions).",
-            "choices": ("auto", "numpy"), "min": 0, "max": None,
-        },
+    precision: str | int = _number(
+        "auto", choices=("auto", "numpy"),
+        help="Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits, "
+        "more below 0.1, in lines of 100 characters, unless you changed numpy.set_printoptions).",
     )  # fmt: skip
-    suppress: bool | None = field(
-        default=None,
-        metadata={
-            "help": "Whether small numbers print as 0 and none with an exponent; None uses numpy.set_printoptions.",
-            "choices": (None, True, False),
-        },
-    )
+    suppress: bool | None = _one_of(
+        None, True, False,
+        help="Whether small numbers print as 0 and none with an exponent; None uses numpy.set_printoptions.",
+    )  # fmt: skip
     max_rows: int = _number(40, at_least=4, at_most=500, help="Rows of the table of a container.")
     max_nbytes: int = _number(0, help="Largest new array in bytes, in cards and for %tonumpy; 0 is the free memory.")
     stats: str = _one_of(

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel import modes
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.summary.card import TensorSummary, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.compare.compare import Comparison, compare
 from tensornp.core.values.locate import Location, locate
-from tensornp.core.values.pictures.planes import PlaneMap, difference_map, plane_map
+from tensornp.core.values.pictures.heatmap import Heatmap
+from tensornp.core.values.pictures.planes import difference_map, plane_map
 from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import TensorStats
 from tensornp.core.values.stored import Description, described
@@ -31,7 +32,7 @@ class StatsSummary:
     card: TensorSummary | None
     stats: TensorStats
     places: tuple[Location, ...] = ()
-    picture: PlaneMap | None = None
+    picture: Heatmap | None = None
     axis: int | None = None
     by_axis: TensorStats | None = None
     axis_origin: int = 0
@@ -74,7 +75,7 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
 class ComparisonSummary:
     names: tuple[str, str]
     comparison: Comparison
-    picture: PlaneMap | None = None
+    picture: Heatmap | None = None
 
 
 def summary_of_comparison(found: Comparison, options: DisplayOptions) -> ComparisonSummary:

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance, own_attributes
+from tensornp.core.lowlevel.attributes import Weight, an_instance, is_weight, own_attributes
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.paths import PLAIN_CLASSES, Path, expression_of
-from tensornp.core.tensor.stand_ins import stand_in_for
-from tensornp.core.tensor.weight import Weight, is_weight
+from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.errors import BadRequestError, NotATensorError, TensornpError
 
 MAX_DEPTH = 100
@@ -72,7 +71,7 @@ def container_of(cls: type) -> Container | None:
 def is_container(obj: Any) -> bool:
     """Return whether `obj` holds others that are shown and converted with it."""
     cls = type(obj)
-    if stand_in_for(cls) is not None:
+    if stand_in_of(obj) is not None:
         return False
     return container_of(cls) is not None or issubclass(cls, Mapping)
 
@@ -228,8 +227,6 @@ def _rebuilt(original: Any, container: Container, items: dict[Any, Any]) -> Any:
         for name, value in items.items():
             # Frozen classes and checks of types do not stop this.
             object.__setattr__(other, name, value)
-    elif issubclass(cls, list):
-        list.__setitem__(other, slice(None), children)
     else:
         other.clear()
         other.extend(children)

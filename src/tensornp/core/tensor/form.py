@@ -1,16 +1,16 @@
-"""Strip a tensor to what torch itself knows of it, and describe a kind of tensors."""
+"""Strip a tensor to what torch knows of it, describe kinds, and name the steps of a conversion."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
 import torch
 
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
-from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import NotReadError
 
@@ -84,6 +84,35 @@ class Form(NamedTuple):
 def is_of_class(t: Any, name: str, module: str) -> bool:
     """Return whether `t` is of one of torch's own classes, which need not be imported to be recognized."""
     return any(base.__name__ == name and base.__module__.startswith(module) for base in type(t).__mro__)
+
+
+class Step(StrEnum):
+    """The steps of a conversion, in their order."""
+
+    STAND_IN = "stand in"
+    WAIT = "wait"
+    TO_LOCAL = "to local"
+    GATHER = "gather from all ranks"
+    UNBIND = "unbind"
+    DETACH = "detach"
+    TO_HOST = "copy to host"
+    TO_DENSE = "to dense"
+    DEQUANTIZE = "dequantize"
+    RESOLVE_CONJ = "resolve conjugate"
+    RESOLVE_NEG = "resolve negative"
+    UNPACK = "unpack"
+    WIDEN = "widen"
+    COPY = "copy"
+    VIEW_BITS = "view bits"
+    CAST = "cast"
+    MASK = "mask"
+
+
+class Obstacle(NamedTuple):
+    detail: str
+    """After "a float32 tensor": "with the conjugate bit set"; empty if dtype and device say it already."""
+    clause: str
+    """After "copy: ": "on cuda:0"."""
 
 
 class TooManyError(NotReadError):

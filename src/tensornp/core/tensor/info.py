@@ -10,21 +10,19 @@ from typing import Any
 import torch
 
 from tensornp.core.lowlevel import modes, torch_private
-from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, own_attributes
+from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, is_weight, own_attributes, refused
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.torch_private import is_unsharded
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.facts import StorageSpan, TensorInfo
 from tensornp.core.tensor.form import Bare, Form, is_held, reach_of
 from tensornp.core.tensor.kinds import LOCAL, SPARSE, STRIDED, form_of, parts_of
 from tensornp.core.tensor.shards import shard_facts
-from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_for
+from tensornp.core.tensor.stand_ins import StandIn, is_tensor_like, stand_in_of
 from tensornp.core.tensor.strides import is_in_order
-from tensornp.core.tensor.weight import is_weight, refused
 from tensornp.errors import NotATensorError
 
 
-@never_compiled
+@modes.outside_modes
 def inspect(tensor: torch.Tensor) -> TensorInfo:
     """Return the metadata of a tensor, without reading values.
 
@@ -39,8 +37,7 @@ def inspect(tensor: torch.Tensor) -> TensorInfo:
         If such a class cannot tell for which.
     """
     check_tensor(tensor, "inspect")
-    with modes.outside_modes():
-        return _read(tensor)
+    return _read(tensor)
 
 
 def check_tensor(obj: Any, caller: str) -> None:
@@ -52,7 +49,7 @@ def check_tensor(obj: Any, caller: str) -> None:
 
 def _read(tensor: torch.Tensor) -> TensorInfo:
     cls = type(tensor)
-    stand_in = stand_in_for(cls)
+    stand_in = stand_in_of(tensor)
     if stand_in is not None:
         return inspect_stand_in(tensor, stand_in)[0]
     # Classes of torch itself override attributes for good reasons; others are stripped to what torch knows.
@@ -143,7 +140,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         kind=kind,
         detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
-        _part_nbytes=_nbytes_of_parts(tensor) if has_parts else None,
+        _part_nbytes=sum({id(part): part.nbytes for part, _ in parts_of(tensor)}.values()) if has_parts else None,
         shard=shard_facts(tensor, shape, inner.shape) if kind is LOCAL and inner is not None else None,
         **_graph_facts(tensor, t),
         **more,
@@ -153,11 +150,6 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
 def _inner_names(tensor: torch.Tensor) -> tuple[str, ...]:
     inside = own_attributes(tensor)
     return tuple([name for name, one in inside if is_tensor(one) and form_of(one).state != "wrapped"])
-
-
-def _nbytes_of_parts(tensor: torch.Tensor) -> int:
-    parts = {id(part): part for part, _ in parts_of(tensor)}
-    return sum([one.numel() * one.element_size() for one in parts.values()])
 
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:

@@ -13,9 +13,8 @@ from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import PLAIN_KEYS
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.lowlevel.text import counted, legible, with_article
-from tensornp.core.tensor.form import Bare, DataState, Form, Kind, is_held, is_of_class
+from tensornp.core.tensor.form import Bare, DataState, Form, Kind, Obstacle, Step, is_held, is_of_class
 from tensornp.core.tensor.layouts import Mkldnn, Quantized, Sparse, Strided, Zero
-from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import UnsupportedTensorError
 
 

@@ -9,8 +9,7 @@ import torch
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.quiet import plain, quietly
 from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
-from tensornp.core.tensor.form import FLOAT4, Kind, Places, indexed, over_storage
-from tensornp.core.tensor.steps import Obstacle, Step
+from tensornp.core.tensor.form import FLOAT4, Kind, Obstacle, Places, Step, indexed, over_storage
 from tensornp.errors import UnsupportedTensorError
 
 _CODES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}

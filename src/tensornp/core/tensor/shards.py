@@ -8,10 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.lowlevel.text import counted
+from tensornp.core.lowlevel.text import counted, quoted
+from tensornp.errors import BadRequestError
 
 Index = tuple[int, ...]
 _NAMES = {1: ("element",), 2: ("row", "column")}
+
+
+def check_shard(shard: object) -> None:
+    if shard is not None and not (isinstance(shard, str) and shard in ("local", "full")):
+        raise BadRequestError(f'shard must be "local", "full" or None, got {quoted(shard)}')
 
 
 @dataclass(frozen=True, slots=True)

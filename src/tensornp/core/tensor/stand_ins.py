@@ -16,9 +16,8 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.lowlevel.torch_private import storage_address
-from tensornp.core.tensor.form import Kind
+from tensornp.core.tensor.form import Kind, Obstacle, Step
 from tensornp.core.tensor.paths import is_attribute_name
-from tensornp.core.tensor.steps import Obstacle, Step
 from tensornp.errors import BadRequestError, UnsupportedTensorError
 
 PROTOCOL = "__tensornp__"
@@ -151,11 +150,8 @@ def register_kind(
 
 
 def stand_in_of(obj: Any) -> StandIn | None:
-    return stand_in_for(type(obj))
-
-
-def stand_in_for(cls: type) -> StandIn | None:
-    """Return the registration of `cls` or a base, or a stand-in for its method ``__tensornp__``, or None."""
+    """Return the registration of the class or a base, or a stand-in for its method ``__tensornp__``."""
+    cls = type(obj)
     if cls in _PLAIN:
         return None
     for base in cls.__mro__:

@@ -21,8 +21,8 @@ def num_reached(shape: Iterable[int], strides: tuple[int, ...]) -> int:
     return 1 + whole - sum(strides)
 
 
-def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int = 1) -> bool:
-    expected = itemsize
+def is_in_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    expected = 1
     for size, step in zip(reversed(shape), reversed(strides), strict=True):
         if size > 1 and step != expected:
             return 0 in shape
@@ -39,17 +39,6 @@ def place_of(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
 def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """Return the strides; None where elements lie in the order of their indices."""
     return None if strides is None or is_in_order(shape, strides) else strides
-
-
-def order_of(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dimensions by falling stride; None if there are gaps."""
-    order = tuple(sorted(range(len(shape)), key=lambda d: strides[d] if shape[d] > 1 else 0, reverse=True))
-    step = 1
-    for d in reversed(order):
-        if shape[d] > 1 and strides[d] != step:
-            return None
-        step *= shape[d]
-    return order
 
 
 BLOCK_NUMEL = 2**17

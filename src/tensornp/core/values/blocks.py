@@ -34,7 +34,8 @@ class Part:
     """Elements that are read alike.
 
     `read` yields the numbers of some blocks, flat; the next block overwrites them. float16 and shorter floats come as
-    float32, bools as uint8. Each element counts `times` times; `axis` is the requested dimension.
+    float32, bools as uint8. Each element counts `times` times; `axis` is the requested dimension. A flat part may know
+    the `order` of its dimensions, from the widest stride to the narrowest.
     """
 
     shape: tuple[int, ...]
@@ -43,6 +44,7 @@ class Part:
     times: int = 1
     axis: int | None = None
     block_numel: int = BLOCK_NUMEL
+    order: tuple[int, ...] | None = None
 
     @functools.cached_property
     def per_element(self) -> int:
@@ -63,21 +65,21 @@ def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | Non
     expanded = [
         not step and size > 1 and dim != axis for dim, (size, step) in enumerate(zip(shape, strides, strict=True))
     ]
-    order = sorted(range(len(shape)), key=list(map(abs, strides)).__getitem__, reverse=True)
+    order = sorted(range(len(shape)), key=lambda dim: abs(strides[dim]) if shape[dim] > 1 else 0, reverse=True)
     index = tuple([slice(1) if once else slice(None) for once in expanded])
     return order, (..., *index), math.prod(itertools.compress(shape, expanded))
 
 
 def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Part:
     """Return the part of a plain strided tensor, in the order of indices or in that of memory."""
-    times = 1
+    times, order = 1, None
     if not in_order and raw.dtype is not FLOAT4:
-        order, index, times = _by_stride(raw.shape, raw.stride(), axis)
-        raw, axis = raw[index].permute(order), None if axis is None else order.index(axis)
+        dims, index, times = _by_stride(raw.shape, raw.stride(), axis)
+        raw, axis = raw[index].permute(dims), None if axis is None else dims.index(axis)
         if axis is None and raw.is_contiguous():
-            raw = raw.view(-1)
+            raw, order = raw.view(-1), tuple(dims) if times == 1 and raw.numel() else None
     shape, read = tuple(raw.shape), functools.partial(_read_tensor, raw)
-    return Part(shape, name_of(raw.dtype), read, times, axis)
+    return Part(shape, name_of(raw.dtype), read, times, axis, order=order)
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
@@ -104,14 +106,10 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
         yield numbers[:count]
 
 
-_WIDE = {
-    torch.bool: torch.uint8,
-    torch.complex32: torch.complex64,
-    **{
-        getattr(torch, name): torch.float32
-        for name in KNOWN
-        if name.startswith(("float4", "float8", "bfloat", "float16")) and hasattr(torch, name)
-    },
+_WIDE: dict[torch.dtype, torch.dtype] = {torch.bool: torch.uint8, torch.float16: torch.float32} | {
+    getattr(torch, name): getattr(torch, one.widened)
+    for name, one in KNOWN.items()
+    if one.widened and hasattr(torch, name)
 }
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.strides import place_of
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.sources import Source, refuse_endless, source_of
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stats.record import ALL
@@ -26,10 +25,7 @@ _WORDS = {
     "nan": "NaN", "inf": "infinite", "nonfinite": "not finite", "zero": "zero", "min": "smallest", "max": "largest",
     "absmax": "largest in size",
 }  # fmt: skip
-_NOUNS = {
-    "inf": "infinity", "nonfinite": "element that is not finite", "min": "finite element", "max": "finite element",
-    "absmax": "finite element",
-}  # fmt: skip
+_NOUNS = {"nan": "NaN", "inf": "infinity", "nonfinite": "element that is not finite", "zero": "zero"}
 MAX_INDICES = 10
 _IS_PLACE: dict[str, Callable[[Array], Array]] = {
     "nan": np.isnan,
@@ -72,7 +68,7 @@ class Location:
         noun = f"{_WORDS[self.what]} {self.value!r}" if self.value is not None else _WORDS[self.what]
         scope = f"; {self.scope}" if self.scope != ALL else ""
         if not self.count:
-            return f"no {_NOUNS.get(self.what, noun)}{scope}"
+            return f"no {_NOUNS.get(self.what, 'finite element')}{scope}"
         found = counted(self.count, noun) if self.what == "zero" else f"{self.count:,} {noun}"
         return f"{found} at {self._at}{scope}"
 
@@ -82,7 +78,6 @@ class Location:
         return at + (f" and {self.count - 3:,} more" if self.count > 3 else "")
 
 
-@never_compiled
 @outside_modes
 @np.errstate(all="ignore")
 def locate(tensor: Any, what: str = "nan") -> Location:
@@ -120,7 +115,6 @@ def locate(tensor: Any, what: str = "nan") -> Location:
     return Location(what, count, tuple(map(source.index, first)), number, source.scope)
 
 
-@never_compiled
 @outside_modes
 @np.errstate(all="ignore")
 def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | None:
@@ -151,12 +145,7 @@ def _numbers(source: Source, what: str) -> Iterator[Array]:
 def _places(source: Source, what: str, value: Any) -> Iterator[Array]:
     first = 0
     for flat in _numbers(source, what):
-        if what == "nan" and not np.isnan(flat.max(initial=0)):
-            # One pass instead of three: the largest number is NaN if one of them is.
-            found = np.zeros(0, np.int64)
-        else:
-            found = np.flatnonzero(_IS_PLACE[what](flat) if what in _IS_PLACE else flat == value)
-        yield found + first
+        yield np.flatnonzero(_IS_PLACE[what](flat) if what in _IS_PLACE else flat == value) + first
         first += flat.size
 
 

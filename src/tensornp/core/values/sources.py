@@ -13,7 +13,7 @@ import torch
 
 from tensornp.core.convert.plan import decide
 from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel.attributes import is_array, is_tensor
+from tensornp.core.lowlevel.attributes import ONE_OR_ALL, is_array, is_tensor, refused
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -21,8 +21,7 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL, PENDING, SPARSE
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, order_of, place_of
-from tensornp.core.tensor.weight import ONE_OR_ALL, refused
+from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
 from tensornp.core.values.blocks import Array, Part, part_of_reader, part_of_tensor
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NotATensorError
@@ -35,8 +34,7 @@ MAX_NUMEL = 2**38
 class Source:
     """The parts of one tensor or array, in the order of memory or of indices.
 
-    `order` are the dimensions from the widest stride to the narrowest, if one flat part reads
-    all in that order. Numbers of a source that `is_dequantized` are not the stored ones.
+    `order` is that of the only part. Numbers of a source that `is_dequantized` are not the stored ones.
     """
 
     parts: tuple[Part, ...]
@@ -77,10 +75,10 @@ def source_of(
     caller: str = "stats",
 ) -> Source:
     """Return the source of `obj`, outside all modes; `is_dense` makes sparse tensors dense in new memory."""
-    if issubclass(type(obj), np.ma.MaskedArray) and not in_order and axis is None:
-        shown = obj.compressed()
-        return replace(source_of(shown), scope=f"{shown.size:,} of {obj.size:,} shown")
     if is_array(obj):
+        if isinstance(obj, np.ma.MaskedArray) and not in_order and axis is None:
+            shown = obj.compressed()
+            return replace(source_of(shown), scope=f"{shown.size:,} of {obj.size:,} shown")
         return source_of(values_of_array(obj), axis, in_order=in_order)
     if type(obj) is StoredValues:
         return _of_stored(obj, checked_axis(axis, obj.shape), in_order)
@@ -135,16 +133,13 @@ def _of_tensor(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) 
     parts = [part_of_tensor(one, at, in_order=in_order) for one in stored]
     # Other parts make another tensor, also if there are none.
     shapes = (*(tuple(part.shape) for part in stored), ()) if kind.gives_several else ()
-    # A class may store its values in another order than its own strides say.
-    is_flat = all([len(part.shape) <= 1 and part.times == 1 for part in parts])
-    strides = stored[0].stride() if info.stride is not None and is_flat else None
     return Source(
         tuple(parts),
         parts[0].dtype if parts else name_of(info.dtype),
         shapes[0] if shapes else whole,
         axis=at,
         nested_shapes=shapes,
-        order=order_of(info.shape, strides) if strides is not None else None,
+        order=parts[0].order if info.stride is not None else None,
         is_dequantized=bool(kind.values_dtype) or kind.has_other_meaning,
     )
 

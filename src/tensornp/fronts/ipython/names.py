@@ -118,9 +118,9 @@ def release(shell: Any) -> str:
 
     with outside_modes():
         survey = Survey(shell.user_ns, MAX_RELEASE_SECONDS)
-        if not survey.has_all_names:
+        if survey.stopped:
             return f"nothing was released: {survey.stopped}; %reset -f out drops all results"
-        groups = [one for one in survey.groups if one.nbytes and all(found.holding == "history" for found in one.found)]
+        groups = [one for one in survey.groups if one.nbytes and all(found.is_result for found in one.found)]
         entries = {history_entry(found.path) for group in groups for found in group.found}
         numbers = dict(sorted((int(found[1]), found[0]) for found in map(_IN_HISTORY.fullmatch, entries) if found))
         behind = held_by_last_error({id(found.obj) for group in survey.groups for found in group.found})
@@ -162,7 +162,7 @@ def held_by_last_error(named: set[int]) -> list[Group]:
         if is_tensor(value) and id(value) not in named:
             # A tensor without readable memory has nothing to release.
             with suppress(Exception):
-                found.append(Found(value, "", (None, None), "history", tuple(footprint_of(value)[1])))
+                found.append(Found(value, "", (None, None), tuple(footprint_of(value)[1])))
     return grouped(found)
 
 

@@ -127,7 +127,7 @@ class TensorPrinters:
         if not (is_one or is_ours(obj, self._has_other_display)):
             return None
         from tensornp.core.summary.card import TensorSummary
-        from tensornp.core.summary.view import Unshown
+        from tensornp.core.summary.container import Unshown
         from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_bundle, summary_text
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tensornp.core.lowlevel.attributes import Weight
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor.dtypes import stored_dtype
-from tensornp.core.tensor.steps import check_shard
-from tensornp.core.tensor.weight import Weight
+from tensornp.core.tensor.shards import check_shard
 from tensornp.errors import NoDataError
 from tensornp.models.files.source_file import Extent
 from tensornp.models.names.quoted import MAX_TOLD, cut, shown_name

@@ -17,11 +17,10 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_strided
 from tensornp.core.memory.footprint import extents_of
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
-from tensornp.core.tensor.form import Bare
+from tensornp.core.tensor.form import Bare, Step
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import LOCAL
 from tensornp.core.tensor.stand_ins import is_tensor_like, stood_for
-from tensornp.core.tensor.steps import Step
 from tensornp.core.values.stored import values_of_array
 from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, TensornpError
 from tensornp.models.entries.entry import IN_PARTS, META, Source, WeightEntry

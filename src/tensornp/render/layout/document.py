@@ -14,7 +14,7 @@ from tensornp.render.layout import style as css
 from tensornp.render.layout.table import Table, html_of, name_html, table_html, table_text
 
 if TYPE_CHECKING:
-    from tensornp.core.summary.view import Unshown
+    from tensornp.core.summary.container import Unshown
 
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import counted, format_number
 from tensornp.core.values.pictures import heatmap as flags
-from tensornp.core.values.pictures.heatmap import Heatmap, Limits
+from tensornp.core.values.pictures.heatmap import Heatmap
 
 Colour = tuple[int, int, int]
 """Red, green and blue, from 0 to 255."""
@@ -50,10 +50,10 @@ def scale(anchors: Sequence[Colour]) -> list[Colour]:
     return [(int(red), int(green), int(blue)) for red, green, blue in zip(*channels, strict=True)]
 
 
-def legend_text(heatmap: Heatmap, limits: Limits) -> str:
+def legend_text(heatmap: Heatmap) -> str:
     """Return the legend of a heat map in one line: the scale, values beyond it, the elements of a pixel."""
     of = "modulus: " if heatmap.is_modulus else ""
-    over = "darkest brown" if limits.centre is not None else "palest yellow"
+    over, limits = "darkest brown" if heatmap.is_signed else "palest yellow", heatmap.limits
     beyond = ((limits.num_below, "below", "darkest blue"), (limits.num_above, "above", over))
     said = [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in beyond if count]
     for flag, word in ((flags.NAN, "NaN (violet)"), (flags.POSINF, "+Inf (cyan)"), (flags.NEGINF, "−Inf (black)")):
@@ -62,7 +62,7 @@ def legend_text(heatmap: Heatmap, limits: Limits) -> str:
     if heatmap.elements_per_pixel > 1:
         rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
         cover = f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
-    return " · ".join([of + _scale(heatmap, limits), *said, cover])
+    return " · ".join([of + _scale(heatmap), *said, cover])
 
 
 def heatmap_alt(heatmap: Heatmap) -> str:
@@ -71,16 +71,15 @@ def heatmap_alt(heatmap: Heatmap) -> str:
     return f"heat map of {rows:,} × {columns:,} elements"
 
 
-def _scale(heatmap: Heatmap, limits: Limits) -> str:
+def _scale(heatmap: Heatmap) -> str:
+    limits = heatmap.limits
     if np.isnan(limits.low):
         # One that is not finite takes the pixel of many that are.
         return "no finite value" if heatmap.elements_per_pixel <= 1 else "no pixel of finite values alone"
     low, high = format_number(limits.low), format_number(limits.high)
     if limits.low == limits.high:
-        return f"all {low}" if not limits.num_beyond else f"{low}"
-    if limits.centre is None:
-        return f"dark blue {low} … yellow {high}"
-    return f"blue {low} · grey {format_number(limits.centre)} · orange {high}"
+        return f"{low}" if limits.num_below or limits.num_above else f"all {low}"
+    return f"blue {low} · grey 0 · orange {high}" if heatmap.is_signed else f"dark blue {low} … yellow {high}"
 
 
 def sparkline_text(counts: Sequence[float]) -> str:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.tensor.weight import values_of
-from tensornp.core.values.pictures.heatmap import Heatmap, Limits
-from tensornp.core.values.pictures.planes import PlaneMap, plane_map
+from tensornp.core.values.pictures.heatmap import Heatmap
+from tensornp.core.values.pictures.planes import plane_map
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.distribution import NUM_BINS, Histogram
 from tensornp.core.values.stats.record import TensorStats
@@ -81,7 +81,7 @@ def plot(x: Any, *, title: str = "", index: int | tuple[int, ...] | None = None)
 
 
 @np.errstate(all="ignore")
-def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = "", *, is_math: bool = True) -> Figure:
+def figure_of(stats: TensorStats, picture: Heatmap | None = None, title: str = "", *, is_math: bool = True) -> Figure:
     """Return a figure with a histogram and a heat map; `is_math` sets text between dollars as mathematics."""
     counts, notes = stats.histogram, []
     num_parts = (counts is not None) + (picture is not None)
@@ -95,9 +95,9 @@ def figure_of(stats: TensorStats, picture: PlaneMap | None = None, title: str = 
         notes.append(f"histogram{of}: {stats.scope_of_histogram}" + (f", without {left_out}" if left_out else ""))
     if picture is not None:
         axes = figure.add_subplot(1, num_parts, num_parts)
-        _draw_heatmap(axes, picture.heatmap, picture.limits)
+        _draw_heatmap(axes, picture)
         axes.set_title(picture.title, fontsize="medium")
-        notes.append(legend_text(picture.heatmap, picture.limits))
+        notes.append(legend_text(picture))
     figure.suptitle(title, parse_math=is_math)
     if notes:
         figure.supxlabel("\n".join(notes), fontsize="small", wrap=True)
@@ -139,12 +139,12 @@ def _draw_histogram(axes: Axes, histogram: Histogram, name: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits) -> None:
+def _draw_heatmap(axes: Axes, heatmap: Heatmap) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
-    steps = steps_of(heatmap, colours)
-    pixels = np.array(colours_of(colours))[steps] / 255
+    colours = heatmap.limits
+    pixels = np.array(colours_of(heatmap))[steps_of(heatmap)] / 255
     # The last pixels may cover less than the others.
     rows, columns = heatmap.shape
     height, width = (pixels.shape[dim] * heatmap.cell[dim] for dim in (0, 1))
@@ -153,9 +153,8 @@ def _draw_heatmap(axes: Axes, heatmap: Heatmap, colours: Limits) -> None:
     axes.set(xlabel="column", ylabel="row")
     axes.set(xlim=(-0.5, max(1, columns) - 0.5), ylim=(max(1, rows) - 0.5, -0.5))
     if colours.low < colours.high:
-        is_signed = colours.centre is not None
-        anchors = palette.DIVERGING if is_signed else palette.SEQUENTIAL
-        under, over = map(_share, palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL)
+        anchors = palette.DIVERGING if heatmap.is_signed else palette.SEQUENTIAL
+        under, over = map(_share, palette.BEYOND_DIVERGING if heatmap.is_signed else palette.BEYOND_SEQUENTIAL)
         scale = ListedColormap([_share(colour) for colour in palette.scale(anchors)])
         shades = ScalarMappable(Normalize(colours.low, colours.high), scale.with_extremes(under=under, over=over))
         extend = (("neither", "max"), ("min", "both"))[bool(colours.num_below)][bool(colours.num_above)]

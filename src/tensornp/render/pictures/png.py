@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap, Limits
+from tensornp.core.values.pictures.heatmap import FINITE, NAN, NEGINF, POSINF, Heatmap
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.render.pictures import palette
 
@@ -39,13 +39,13 @@ def bars_png(shares: np.ndarray[Any, Any], height: int, num_odd: int = 0) -> byt
     return palette_png(bars, [(0, 0, 0), palette.BARS, palette.ODD_BARS][: 3 if num_odd else 2])
 
 
-def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
-    """Return a heat map in colours between `limits`, as a PNG of `size_of` the heat map.
+def heatmap_png(heatmap: Heatmap) -> bytes:
+    """Return a heat map in colours, as a PNG of `size_of` the heat map.
 
     In magnified ones, NaN has a checkerboard, and infinities have stripes.
     """
     tall, wide = magnification(heatmap.flags.shape)
-    steps = np.repeat(np.repeat(steps_of(heatmap, limits), tall, axis=0), wide, axis=1)
+    steps = np.repeat(np.repeat(steps_of(heatmap), tall, axis=0), wide, axis=1)
     if min(tall, wide) > 1:
         rows, columns = np.ogrid[: steps.shape[0], : steps.shape[1]]
         coarse = max(1, min(tall, wide) // 4)
@@ -56,11 +56,11 @@ def heatmap_png(heatmap: Heatmap, limits: Limits) -> bytes:
         }
         for mark, pattern in patterns.items():
             steps += ((steps == mark) & pattern.astype(bool)).astype(np.uint8)
-    return palette_png(steps, colours_of(limits))
+    return palette_png(steps, colours_of(heatmap))
 
 
-def colours_of(limits: Limits) -> list[palette.Colour]:
-    is_signed = limits.centre is not None
+def colours_of(heatmap: Heatmap) -> list[palette.Colour]:
+    is_signed = heatmap.is_signed
     return [
         (0, 0, 0),
         *(palette.NAN, palette.ON_NAN, palette.POSINF, palette.ON_POSINF, palette.NEGINF, palette.ON_NEGINF),
@@ -69,9 +69,9 @@ def colours_of(limits: Limits) -> list[palette.Colour]:
     ]
 
 
-def steps_of(heatmap: Heatmap, limits: Limits) -> Pixels:
+def steps_of(heatmap: Heatmap) -> Pixels:
     """Return the place of each pixel in the palette."""
-    values = np.where(heatmap.flags == FINITE, heatmap.values, 0.0)
+    limits, values = heatmap.limits, np.where(heatmap.flags == FINITE, heatmap.values, 0.0)
     last = palette.NUM_STEPS - 1
     steps = _FIRST + np.clip(limits.shares(values) * last + 0.5, 0, last).astype(np.uint8)
     steps[values < limits.low], steps[values > limits.high] = _BELOW, _ABOVE

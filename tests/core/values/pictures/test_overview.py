@@ -35,5 +35,5 @@ def test_it_is_the_heat_map_of_the_plane(t, data):
     plane = array[rest]
     plane = (plane.T if window.is_transposed else plane).reshape(window.plane)
     expected = heatmap.heatmap_of(window.plane, lambda rows, columns: plane[rows][:, columns], SIDE, SIDE)
-    np.testing.assert_array_equal(drawn.heatmap.values, expected.values)
-    np.testing.assert_array_equal(drawn.heatmap.flags, expected.flags)
+    np.testing.assert_array_equal(drawn.values, expected.values)
+    np.testing.assert_array_equal(drawn.flags, expected.flags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -148,27 +148,19 @@ def _is_cast(source: Array, name: str, target: Array) -> bool:
     return not differing(cast.astype(resolve(name)).astype(target.dtype), target).any()
 
 
-class Difference(NamedTuple):
-    """Rows that differ, and the largest difference; `num_lost` elements were finite and are not any more."""
-
-    rows: str
-    delta: str
-    size: float
-    num_lost: int = 0
-
-
-def rows_and_delta(old: Any, new: Any) -> Difference:
+def rows_and_delta(old: Any, new: Any) -> tuple[str, str, float, int]:
+    """Return rows and largest difference in words, its size, and how many elements became non-finite."""
     flat_old, flat_new = old.reshape(-1), new.reshape(-1)
     differs = differing(flat_old, flat_new)
     num_changed = int(np.count_nonzero(differs))
     if not num_changed:
-        return Difference("the same numbers in other bits (the sign of a zero, or a NaN's payload)", "", 0.0)
+        return "the same numbers in other bits (the sign of a zero, or a NaN's payload)", "", 0.0, 0
     is_numeric, tally = old.dtype.kind in "iufc", PairTally("", "")
     if is_numeric:
         tally.add(flat_old, flat_new)
     size, num_lost = float(tally.largest), tally.only_first
     if old.ndim == 0:
-        return Difference(f"{old.item()!r} to {new.item()!r}", "", size, num_lost)
+        return f"{old.item()!r} to {new.item()!r}", "", size, num_lost
     delta = f"{num_changed:,} differ"
     if is_numeric:
         num_unlike = int(np.count_nonzero(differs & ~(np.isfinite(flat_old) & np.isfinite(flat_new))))
@@ -180,9 +172,9 @@ def rows_and_delta(old: Any, new: Any) -> Difference:
     rows = differs.reshape(len(old), -1).any(axis=1)
     noun = "element" if old.ndim == 1 else "row"
     if len(rows) > 1 and rows.all():
-        return Difference(f"all {len(rows):,} {noun}s", delta, size, num_lost)
+        return f"all {len(rows):,} {noun}s", delta, size, num_lost
     plural = "s" if np.count_nonzero(rows) != 1 else ""
-    return Difference(f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta, size, num_lost)
+    return f"{noun}{plural} {ranges_text(rows)} of {len(rows):,}", delta, size, num_lost
 
 
 def ranges_text(changed: Any, max_ranges: int = 6) -> str:

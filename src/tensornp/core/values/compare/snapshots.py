@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.attributes import is_tensor
-from tensornp.core.memory.changes import (
-    Change,
-    Snapshot,
-    change_between,
-    facts_between,
-    fingerprint_of_array,
-    take_snapshot,
-)
-from tensornp.core.memory.footprint import has_left, origin_of
+from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.quiet import plain, quietly
+from tensornp.core.memory.changes import Change, Snapshot, change_between, facts_between, take_snapshot
 from tensornp.core.tensor.info import inspect
-from tensornp.core.values.compare.numbers import Difference, rows_and_delta
+from tensornp.core.tensor.kinds import STRIDED, form_of
+from tensornp.core.values.compare.numbers import rows_and_delta
 from tensornp.core.values.stats.compute import scan
 from tensornp.core.values.stats.record import alarm_text
 
@@ -28,55 +23,53 @@ from tensornp.core.values.stats.record import alarm_text
 def snapshot_with_values(
     obj: Any, max_copy_nbytes: int, before: Snapshot | None = None, max_read_nbytes: int = 2**30
 ) -> Snapshot:
-    """Return the state of an object, with a copy of up to so many bytes; that of `before` if unchanged."""
-    plain: Any = obj
-    if is_tensor(obj):
-        info = inspect(obj)
+    """Return the state of an object, with a copy of up to so many bytes."""
+    info = inspect(obj) if is_tensor(obj) else None
+    if info is not None and info.has_grad is None and before is not None and before.info is not None:
         # A gradient that could not be looked at is compared with the last one seen.
-        has_grad = before.has_grad if info.has_grad is None and before is not None else info.has_grad
-        snapshot = take_snapshot(obj, info, "", 0 if info._is_pending else max_read_nbytes)
-        snapshot = replace(snapshot, has_grad=has_grad)
-        nbytes = info.nbytes
-    else:
-        # Nothing that a subclass overrides is asked.
-        plain = np.ndarray.view(obj, np.ndarray)
-        base = origin_of(plain).tensor
-        is_readable = max_read_nbytes and (base is None or not has_left(plain, base))
-        found = fingerprint_of_array(plain, max_read_nbytes) if is_readable else None
-        snapshot = Snapshot("", weakref.ref(obj), None, found, max_read_nbytes, has_grad=False)
-        nbytes = plain.nbytes
+        info = replace(info, has_grad=before.info.has_grad)
+    return with_copy(take_snapshot(obj, info, "", max_read_nbytes), obj, max_copy_nbytes, before)
+
+
+def with_copy(snapshot: Snapshot, obj: Any, max_nbytes: int, before: Snapshot | None = None) -> Snapshot:
+    """Return a snapshot with a copy of an object of up to so many bytes; that of `before` if unchanged."""
+    facts: Any = snapshot.info or np.ndarray.view(obj, np.ndarray)
     known = snapshot.fingerprint
     # Values without a fingerprint must not be read: freed memory, or the objects of an object array.
-    if known is None or known.one_in > 1 or nbytes > max_copy_nbytes:
+    if known is None or known.one_in > 1 or facts.nbytes > max_nbytes:
         return snapshot
-    if before is not None and before.values is not None and before.fingerprint == known:
-        old, new = before.info, snapshot.info
-        facts = [(one.dtype, one.shape, one.stride, one.device) if one is not None else None for one in (old, new)]
-        if facts[0] == facts[1]:
-            # Every value has stayed in its place.
-            return replace(snapshot, values=before.values)
-    return replace(snapshot, values=_copied(plain))
+    values = before.values if before is not None and before.fingerprint == known else None
+    if values is None or (values.shape, values.dtype) != (facts.shape, facts.dtype):
+        values = _copied(obj)
+    return replace(snapshot, values=values)
 
 
+@outside_modes
 def _copied(obj: Any) -> Any:
+    """Return a copy on the host, as a tensor if it is a strided one; None for several or masked arrays."""
     try:
-        values = to_numpy(obj, copy=True) if is_tensor(obj) else obj.copy()
+        if not is_tensor(obj):
+            return np.ndarray.view(obj, np.ndarray).copy()
+        is_strided = form_of(obj).kind is STRIDED
+        values = quietly(plain(obj).to, "cpu", copy=True) if is_strided else to_numpy(obj, copy=True)
     except Exception:
         # There is nothing to copy: a meta tensor, or one that was freed.
         return None
-    if is_tensor(obj) and type(values) is not np.ndarray:
-        # Several arrays, or a masked one.
-        return None
-    return np.ascontiguousarray(values).reshape(values.shape) if isinstance(values, np.ndarray) else None
+    return values if type(values) in (np.ndarray, torch.Tensor) else None
 
 
-def with_rows(change: Change, before: Any, tensor: Any) -> Change:
-    """Return a change with the rows of `tensor` that differ from an earlier copy of it."""
-    old, new = _copied(before), _copied(tensor)
+def with_rows(change: Change, before: Any, after: Any) -> Change:
+    """Return a change with the rows that differ between two copies."""
+    old, new = (to_numpy(values) if is_tensor(values) else values for values in (before, after))
     if old is None or new is None or (old.shape, old.dtype) != (new.shape, new.dtype):
         return change
-    found = rows_and_delta(old, new)
-    return replace(change, rows=found.rows, delta=found.delta, size=found.size)
+    old, new = (np.ascontiguousarray(values).reshape(values.shape) for values in (old, new))
+    # A copy is made after its fingerprint: where another thread writes, it may be of other values.
+    if np.array_equal(old.reshape(-1).view(np.uint8), new.reshape(-1).view(np.uint8)):
+        return change
+    rows, delta, size, num_lost = rows_and_delta(old, new)
+    alarm = alarm_text(scan(new, histogram=None)) if num_lost else ""
+    return replace(change, rows=rows, delta=delta, size=size, alarm=alarm)
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
@@ -85,16 +78,7 @@ def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     old, new = before.fingerprint, after.fingerprint
     if old is not None and new is not None and old != new and old.one_in == new.one_in:
         # Fingerprints know nothing of moved tensors, and copies tell the rest.
-        # A copy is made after its fingerprint: where another thread writes, it may be of other values.
-        a, b = before.values, after.values
-        has_copies = a is not None and b is not None and (a.shape, a.dtype) == (b.shape, b.dtype)
-        has_copies = has_copies and not np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8))
-        is_told = after.info is None or change.cause in ("torch", "uncounted", "unknown")
-        if is_told or has_copies:
-            sampled = f" ({new.coverage})" if new.coverage else ""
-            told = Difference(f"values changed{sampled}", "", 0.0)
-            if has_copies:
-                told = rows_and_delta(before.values, after.values)
-            alarm = alarm_text(scan(after.values, histogram=None)) if told.num_lost else ""
-            change = replace(change, rows=told.rows, delta=told.delta, size=told.size, alarm=alarm)
+        if after.info is None or change.cause in ("torch", "uncounted", "unknown"):
+            change = replace(change, rows=f"values changed{f' ({new.coverage})' if new.coverage else ''}")
+        change = with_rows(change, before.values, after.values)
     return change if change.facts or change.rows or change.cause == "may" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -17,7 +18,31 @@ FINITE, NAN, POSINF, NEGINF = range(4)
 Plane = np.ndarray[tuple[int, int], Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+ROBUST = 0.01
+"""The part of the pixels at each end that may lie beyond."""
+_FAR = 2.0
+"""How many times the robust range must fit into the whole one before anything is left beyond it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The values at the two ends of the colours; equal if all values are, NaN if none is finite."""
+
+    low: float
+    high: float
+    num_below: int = 0
+    num_above: int = 0
+
+    @np.errstate(all="ignore")
+    def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if not self.low < self.high:
+            return np.full(np.shape(values), 0.5)
+        # Halves where the difference is larger than any float; those of the smallest are none.
+        unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
+        return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
+
+
+@dataclass(frozen=True, eq=False)
 class Heatmap:
     """A plane in few pixels: each is the element of its cell farthest from 0, or its NaN or infinity."""
 
@@ -27,6 +52,7 @@ class Heatmap:
     cell: tuple[int, int]
     is_signed: bool
     is_modulus: bool = False
+    title: str = ""
 
     @property
     def elements_per_pixel(self) -> int:
@@ -34,6 +60,21 @@ class Heatmap:
 
     def count(self, flag: int) -> int:
         return int(np.count_nonzero(self.flags == flag))
+
+    @functools.cached_property
+    @np.errstate(all="ignore")
+    def limits(self) -> Limits:
+        """The limits of the colours; if 1 % at each end lie far out, they lie beyond."""
+        pixels = self.values[self.flags == FINITE]
+        if not pixels.size:
+            return Limits(math.nan, math.nan)
+        sizes = np.abs(pixels) if self.is_signed else pixels
+        low, high = float(sizes.min()), float(sizes.max())
+        least, most = (float(q) for q in np.quantile(sizes, (ROBUST, 1 - ROBUST)))
+        if most > least and high / _FAR - low / _FAR > most - least:
+            low, high = least, most
+        low = -high if self.is_signed else low
+        return Limits(low, high, int((pixels < low).sum()), int((pixels > high).sum()))
 
 
 @np.errstate(all="ignore")
@@ -65,48 +106,3 @@ def heatmap_of(
     values = np.where(high >= -low, high, low)
     flags = np.select([np.isnan(low), values == np.inf, values == -np.inf], [NAN, POSINF, NEGINF], FINITE)
     return Heatmap(values, flags.astype(np.uint8), shape, cell, bool((low < 0).any() and (high > 0).any()))
-
-
-ROBUST = 0.01
-"""The part of the pixels at each end that may lie beyond."""
-_FAR = 2.0
-"""How many times the robust range must fit into the whole one before anything is left beyond it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The values at the two ends of the colours; equal if all values are, NaN if none is finite."""
-
-    low: float
-    high: float
-    centre: float | None = None
-    num_below: int = 0
-    num_above: int = 0
-
-    @property
-    def num_beyond(self) -> int:
-        return self.num_below + self.num_above
-
-    @np.errstate(all="ignore")
-    def shares(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        if not self.low < self.high:
-            return np.full(np.shape(values), 0.5)
-        # Halves where the difference is larger than any float; those of the smallest are none.
-        unit = 1.0 if math.isfinite(self.high - self.low) else 0.5
-        return np.asarray((values * unit - self.low * unit) / (self.high * unit - self.low * unit))
-
-
-@np.errstate(all="ignore")
-def limits(heatmap: Heatmap) -> Limits:
-    """Return the limits for the colours; if 1 % at each end lie far out, they lie beyond."""
-    pixels = heatmap.values[heatmap.flags == FINITE]
-    centre = 0.0 if heatmap.is_signed else None
-    if not pixels.size:
-        return Limits(math.nan, math.nan, centre)
-    sizes = np.abs(pixels) if heatmap.is_signed else pixels
-    low, high = float(sizes.min()), float(sizes.max())
-    least, most = (float(q) for q in np.quantile(sizes, (ROBUST, 1 - ROBUST)))
-    if most > least and high / _FAR - low / _FAR > most - least:
-        low, high = least, most
-    low = -high if heatmap.is_signed else low
-    return Limits(low, high, centre, int((pixels < low).sum()), int((pixels > high).sum()))

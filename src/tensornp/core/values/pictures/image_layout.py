@@ -45,8 +45,6 @@ def _checked(index: Sequence[int] | int, shape: Index) -> Index:
 
 def grid_of(count: int, plane: tuple[int, int]) -> tuple[int, int]:
     """Return in how many rows and columns so many planes look most like a square, the wider one of two."""
-    if not count:
-        return 0, 0
     # One pixel between two planes counts for those that are narrow.
     height, width = plane[0] + 1, plane[1] + 1
     columns = min(count, max(1, math.ceil(math.sqrt(count * height / width))))

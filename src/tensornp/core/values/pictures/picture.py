@@ -11,13 +11,12 @@ import numpy as np
 
 from tensornp.core.convert.plan import decide
 from tensornp.core.lowlevel import modes
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import ONE_OR_ALL, is_array, refused, values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted, format_number, quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.tensor.weight import ONE_OR_ALL, refused, values_of
 from tensornp.core.values.pictures.heatmap import Limits
 from tensornp.core.values.pictures.image_layout import MAX_PIXELS, MAX_TILES, ImageLayout, layout_of
 from tensornp.core.values.shown.preview import gathered
@@ -44,22 +43,13 @@ class Asked:
         return self.mean is not None or self.std is not None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bright:
-    """Bytes of tiles × height × width × channels; `is_marked` where a channel is NaN or infinite."""
-
-    pixels: Values
-    is_marked: Values
-    words: tuple[str, ...]
-
-
-def brightened(values: Any, asked: Asked) -> Bright:
-    """Return values of tiles × height × width × channels as bytes, all in one range."""
+def _brightened(values: Any, asked: Asked) -> tuple[Values, Values, tuple[str, ...]]:
+    """Return values as bytes in one range, a mask of NaN and infinite pixels, and the range in words."""
     if values.dtype in (np.uint8, np.bool_) and not asked.is_normalized and asked.bounds is None:
         is_bool = values.dtype == np.bool_
         pixels = values.astype(np.uint8) * np.uint8(255) if is_bool else values
         said = "False black, True white" if is_bool else "0 … 255 as they are"
-        return Bright(pixels, np.zeros(values.shape[:-1], bool), (said,))
+        return pixels, np.zeros(values.shape[:-1], bool), (said,)
     is_integer, num_colours = values.dtype.kind in "iu", min(values.shape[-1], 3)
     wide = values.astype(np.float64)
     colours, alpha = wide[..., :num_colours], wide[..., num_colours:]
@@ -77,7 +67,7 @@ def brightened(values: Any, asked: Asked) -> Bright:
         f"{counted(num_beyond, 'value')} beyond, shown as the nearest" if num_beyond else "",
         f"{counted(num_marked, 'pixel')} with NaN or infinite (violet)" if num_marked else "",
     )
-    return Bright((shares * 255 + 0.5).astype(np.uint8), is_marked, words)
+    return (shares * 255 + 0.5).astype(np.uint8), is_marked, words
 
 
 def range_of(value_range: Any) -> tuple[float, float] | None:
@@ -144,7 +134,7 @@ MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """The pixels of all tiles, with a label for each; `is_marked` where a channel is NaN or infinite."""
+    """The pixels (tiles × height × width × channels), and a label for each tile; NaN and Inf are marked."""
 
     labels: tuple[str, ...]
     pixels: Values
@@ -162,10 +152,10 @@ def picture_of(obj: Any, layout: str | None = None, asked: Asked | None = None, 
     Raises TooLargeError before anything is read if all are too many.
     """
     laid_out, values = _read(values_of(obj), layout, has_all=has_all)
-    bright = brightened(values, asked or Asked())
+    pixels, is_marked, said = _brightened(values, asked or Asked())
     labels = tuple([", ".join(map(str, index)) for index in laid_out.indices])
-    words = tuple(filter(None, (*laid_out.words, *bright.words)))
-    return Picture(labels, bright.pixels, bright.is_marked, laid_out.grid, words, laid_out.is_whole)
+    words = tuple(filter(None, (*laid_out.words, *said)))
+    return Picture(labels, pixels, is_marked, laid_out.grid, words, laid_out.is_whole)
 
 
 def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, Any]:

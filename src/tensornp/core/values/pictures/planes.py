@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.tensor.form import Places
 from tensornp.core.values.compare.numbers import differing
-from tensornp.core.values.pictures.heatmap import Heatmap, Limits, heatmap_of, limits
+from tensornp.core.values.pictures.heatmap import Heatmap, heatmap_of
 from tensornp.core.values.pictures.image_layout import plane_at
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import Subject, Window, elements_in, subject_of, window_of
@@ -28,15 +28,8 @@ MAX_NUMEL = 2**32
 """Elements of a plane that are read at most; only expanded tensors have more."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlaneMap:
-    heatmap: Heatmap
-    limits: Limits
-    title: str = ""
-
-
 @outside_modes
-def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap | None:
+def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> Heatmap | None:
     """Return the heat map of the plane at `index`, or of the first one; None if there is none."""
     subject = subject_of(obj)
     shape = subject.shape
@@ -51,7 +44,7 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> PlaneMap 
 
 
 @outside_modes
-def difference_map(a: Any, b: Any) -> PlaneMap | None:
+def difference_map(a: Any, b: Any) -> Heatmap | None:
     first, second = subject_of(a), subject_of(b)
     return plane_map(difference_of(first, second)) if first.shape == second.shape else None
 
@@ -91,7 +84,7 @@ def overview_of(
     *,
     max_side: int = SIDE,
     title: str = "",
-) -> PlaneMap | None:
+) -> Heatmap | None:
     """Return the heat map of the plane of `window`, or None when it is no longer wanted."""
     is_complex = subject.plan.dtype.kind == "c"
 
@@ -105,6 +98,4 @@ def overview_of(
         return modulus_of(found) if is_complex else found
 
     heatmap = heatmap_of(window.plane, read, max_side, max_side)
-    if heatmap is None:
-        return None
-    return PlaneMap(replace(heatmap, is_modulus=is_complex), limits(heatmap), title)
+    return None if heatmap is None else replace(heatmap, is_modulus=is_complex, title=title)

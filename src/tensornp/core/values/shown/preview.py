@@ -17,10 +17,9 @@ from tensornp.core.lowlevel.attributes import is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.memory.footprint import check_parts
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Places, TooManyError
+from tensornp.core.tensor.form import Places, Step, TooManyError
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import SPARSE, form_of
-from tensornp.core.tensor.steps import Step
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import NotReadError
 

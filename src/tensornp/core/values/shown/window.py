@@ -18,10 +18,9 @@ from tensornp.core.lowlevel.quiet import quietly
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.form import Places
+from tensornp.core.tensor.form import Places, Step
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.shards import ShardFacts
-from tensornp.core.tensor.steps import Step
 from tensornp.core.values.shown.preview import COMPACT_RANGE, array_of_few, few_of, texts_of, what_it_stands_for
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NoDataError
@@ -148,15 +147,13 @@ def _first_of(text: str, axis: int, shape: Index) -> int:
 
 def window_text(window: Window, shard: ShardFacts | None = None) -> str:
     """Return the index of a window, or of a part of a tensor, in the whole; ``:`` is a whole axis."""
-    ndim, whole = len(window.shape), window.shape if shard is None else shard.whole
-    offsets = (shard.offsets if shard is not None else None) or (0,) * ndim
+    whole = window.shape if shard is None else shard.whole
+    offsets = (shard.offsets if shard is not None else None) or (0,) * len(whole)
     texts = []
-    for axis, (first, at, size) in enumerate(zip(offsets, window.corner, whole, strict=True)):
-        count = {window.row_axis: window.num_rows, window.column_axis: window.num_columns}.get(axis)
-        if 0 in window.shape or count == size:
-            texts.append(":")
-        else:
-            texts.append(str(first + at) if count is None else f"{first + at}:{first + at + count}")
+    for first, item, size in zip(offsets, window.index, whole, strict=True):
+        ends = (item.start, item.stop) if isinstance(item, slice) else (item,)
+        is_whole = 0 in window.shape or ends == (0, size)
+        texts.append(":" if is_whole else ":".join(str(first + end) for end in ends))
     return ", ".join(texts)
 
 

@@ -13,26 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from tensornp.core.lowlevel.attributes import values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
-from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
-from tensornp.core.tensor.weight import values_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
-from tensornp.core.values.stats import fast
+from tensornp.core.values.stats import fast, figures
 from tensornp.core.values.stats.distribution import MAX_KEPT, NUM_CODES, add_codes, distribution_of, of_codes
-from tensornp.core.values.stats.figures import (
-    add_by_index,
-    figures_of,
-    layout_of,
-    modulus_of,
-    norms_of,
-    stats_by_axis,
-    times,
-)
 from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorStats, sum_of
 from tensornp.errors import BadRequestError
 
@@ -48,7 +38,7 @@ Progress = Callable[[int, int], bool]
 """Receives the number of elements read, and of all; False ends the scan."""
 
 
-@never_compiled
+@outside_modes
 def stats(tensor: Any, *, histogram: HistogramChoice = "auto", axis: int | None = None) -> TensorStats:
     """Compute the statistics of a tensor or an array in one pass.
 
@@ -108,7 +98,7 @@ def scan(
     """Return the statistics of `obj`, as `stats`; `progress` may end the scan after each task."""
     source = source_of(obj, axis, info=info, caller=caller)
     if source.axis is not None:
-        return stats_by_axis(source)
+        return figures.stats_by_axis(source)
     tasks, done, found = Tasks(source, histogram, in_depth=in_depth), 0, list[Tally]()
     if num_threads is None:
         num_threads = num_cores() if source.numel >= _PARALLEL_NUMEL else 1
@@ -120,7 +110,7 @@ def scan(
             stack.callback(tallies.close)
         for tally in tallies:
             found.append(tally)
-            done += tally.numel
+            done += tally.stats.count
             if progress is not None and not progress(done, source.numel):
                 break
     return tasks.result(found)
@@ -131,7 +121,6 @@ class Tally:
     """The result of one task, of bounded size, which can be sent to another process."""
 
     stats: TensorStats
-    numel: int
     squares: tuple[Array, ...] = ()
     digest: bytes = b""
 
@@ -143,7 +132,7 @@ class Tasks:
         self._source, self._has_distribution = source, histogram is not None
         self._in_depth = in_depth and source.order is not None
         self._is_complex = source.dtype.startswith("complex")
-        self._layout = layout_of(source.shape, source.order, source.dtype) if in_depth else ()
+        self._layout = figures.layout_of(source.shape, source.order, source.dtype) if in_depth else ()
         num_read = sum([part.numel for part in source.parts])
         self._kernels = fast.load() if 4 * num_read > fast.MAX_NBYTES_PLAIN else None
         # An odd step, so that a sample does not come from few columns of a matrix.
@@ -167,7 +156,7 @@ class Tasks:
             if self._in_depth:
                 digests.append(digest_of(numbers))
                 self._add_squares(squares, numbers, place_of(block.start, part.shape) * part.per_element)
-            sizes = modulus_of(numbers) if self._is_complex else numbers
+            sizes = figures.modulus_of(numbers) if self._is_complex else numbers
             new = self._figures_of(sizes)
             found.append(new)
             if self._has_distribution:
@@ -178,21 +167,23 @@ class Tasks:
                     is_exact &= not self._kernels.add_codes(finite.view(np.uint32), codes)
                 else:
                     is_exact &= add_codes(codes, finite)
-        stats = times(sum_of(found), part.times)
+        stats = figures.times(sum_of(found), part.times)
         if self._has_distribution and codes is None:
             numbers = np.concatenate(kept)
             made = distribution_of(numbers, np.full(numbers.size, part.times), one_in=one_in)
             stats = replace(stats, distribution=made)
         elif self._has_distribution and codes is not None:
             stats = replace(stats, distribution=of_codes(codes * part.times, is_exact=is_exact, one_in=one_in))
-        return Tally(stats, numel * part.times, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
+        return Tally(stats, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
 
     def _figures_of(self, numbers: Array) -> TensorStats:
         if self._kernels is not None and numbers.dtype == np.float32 and numbers.size:
             found = self._kernels.figures_of(numbers)
             if found is not None:
                 return found
-        return sum_of([figures_of(numbers[at : at + BLOCK_NUMEL]) for at in range(0, numbers.size, BLOCK_NUMEL)])
+        return sum_of(
+            [figures.figures_of(numbers[at : at + BLOCK_NUMEL]) for at in range(0, numbers.size, BLOCK_NUMEL)]
+        )
 
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:
         for at in range(0, numbers.size, BLOCK_NUMEL) if squares else ():
@@ -202,24 +193,20 @@ class Tasks:
                 # A square that is too small for a float is unknown, and not zero.
                 wide[(wide == 0) & (some != 0)] = np.nan
             for sums, (_, _, inner) in zip(squares, self._layout, strict=True):
-                add_by_index(sums, wide, start + at, inner)
+                figures.add_by_index(sums, wide, start + at, inner)
 
     @np.errstate(all="ignore")
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
         source, known = self._source, list(tallies)
-        done = sum([tally.numel for tally in known])
-        is_whole, scope = done == source.numel, source.scope
-        found = sum_of([tally.stats for tally in known])
-        if not known:
-            nothing = np.empty(0), np.empty(0, np.int64)
-            distribution = distribution_of(*nothing, one_in=self._one_in) if self._has_distribution else None
-            found = replace(found, distribution=distribution)
+        nothing = distribution_of(np.empty(0), np.empty(0, np.int64)) if self._has_distribution else None
+        found = sum_of([TensorStats(0, distribution=nothing), *(tally.stats for tally in known)])
+        is_whole, scope = found.count == source.numel, source.scope
         if not is_whole:
-            scope = f"{PARTIAL}: {done:,} of {source.numel:,} elements"
+            scope = f"{PARTIAL}: {found.count:,} of {source.numel:,} elements"
         found = replace(found, scope=scope, is_complex=self._is_complex)
         if not (is_whole and self._in_depth):
             return found
         order = repr((source.order, source.dtype, source.shape)).encode()
         fingerprint = digest_of(b"".join([order, *(tally.digest for tally in known)])).hex()
-        channels = norms_of(self._layout, (tally.squares for tally in known))
+        channels = figures.norms_of(self._layout, (tally.squares for tally in known))
         return replace(found, channels=channels, fingerprint=fingerprint)

@@ -174,8 +174,6 @@ def add_codes(counts: Array, numbers: Array) -> bool:
 
 
 def added_up(parts: Sequence[Distribution]) -> Distribution:
-    if len(parts) == 1:
-        return parts[0]
     rates = {part.one_in for part in parts if part.num_seen} or {1}
     if len(rates) > 1:
         parts = [replace(part, counts=part.counts * part.one_in) for part in parts]

@@ -195,14 +195,14 @@ def sum_of(parts: Iterable[TensorStats]) -> TensorStats:
 def _merged(a: TensorStats, b: TensorStats) -> TensorStats:
     if not a.count or not b.count:
         return a if a.count else b
-    both = a.distribution, b.distribution
+    both = [one for one in (a.distribution, b.distribution) if one is not None]
     low, high, total, mean, std = _moments(a, b)
     scope = a.scope if a.scope == b.scope == ALL else f"{a.scope} and {b.scope}"
     return TensorStats(
         a.count + b.count, a.nan + b.nan, a.posinf + b.posinf, a.neginf + b.neginf, a.zeros + b.zeros,
         low, high, total, mean, std,
         scope=scope if len(scope) <= _MAX_SCOPE else SEVERAL,
-        distribution=added_up([one for one in both if one is not None]) if None not in both else None,
+        distribution=added_up(both) if len(both) == 2 else None,
         is_complex=a.is_complex,
     )  # fmt: skip
 
