@@ -69,7 +69,7 @@ _CLASSES = {"Params4bit": ("uint8", 4), "Int8Params": ("int8", 8)}
 def with_meaning(
     entries: list[WeightEntry], config: Mapping[str, Any] | None = None
 ) -> tuple[list[WeightEntry], list[str]]:
-    """Return the entries with codes decoded or marked as packed, and problems.
+    """Return the entries with codes decoded or marked as packed and notes on adapters, and problems.
 
     `config` is what the configurations beside them say, by their names, or anything. Codes that are marked stay so.
     """
@@ -89,7 +89,8 @@ def with_meaning(
             made |= _scaled(codes, scales, said.get("weight_block_size"))
     num_untold = sum(one._num_parameters is None for one in made.values())
     said_untold = f"how many parameters {num_untold:,} packed weights have is not told, and they are not counted"
-    return [made.get(one.name, one) for one in entries] if made else entries, [said_untold] if num_untold else []
+    entries = [made.get(one.name, one) for one in entries] if made else entries
+    return _with_pairs(entries, (config or {}).get("adapter_config")), [said_untold] if num_untold else []
 
 
 def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
@@ -250,7 +251,7 @@ def block_of(shape: tuple[int, ...], scales: tuple[int, ...], told: Any) -> tupl
 _HALF = re.compile(r"(?P<stem>.*)\.lora_(?P<embedding>embedding_)?(?P<side>[AB])(?P<rest>\..*)?", re.DOTALL)
 
 
-def with_pairs(entries: list[WeightEntry], config: Any = None) -> list[WeightEntry]:
+def _with_pairs(entries: list[WeightEntry], config: Any) -> list[WeightEntry]:
     """Return the weights with notes on rank and scale of adapter halves, by the `config` of PEFT."""
     halves: dict[tuple[str | None, ...], dict[str, WeightEntry]] = {}
     for entry in entries:

@@ -48,31 +48,29 @@ _INDEX = re.compile(r".*\.index(\.\w+)?\.json")
 
 
 def open_file(path: Place) -> Contents:
-    """Return the contents of a file, with the configuration next to it.
-
-    At an address, the configuration is asked for only if it may say more about the weights.
-    """
+    """Return the contents of a file."""
     form, found = read_contents(listed(path))
-    if form.is_apart:
-        is_asked = not isinstance(path, Address) or may_have_meaning(found.entries)
-        found = _with_config(found, path.parent if is_asked else None)
-    elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
-        raise CheckpointError(f"{str(path)!r} holds nothing")
-    else:
-        entries = relate(found.entries)
-        found = found._replace(entries=entries, problems=[*found.problems, *problems_of(entries)])
+    if not form.is_apart:
+        if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
+            raise CheckpointError(f"{str(path)!r} holds nothing")
+        found = found._replace(entries=relate(found.entries))
+    found = with_config(found, path.parent, is_read=form.is_apart and not isinstance(path, Address))
     part = _PART.fullmatch(path.name)
-    count = int(part["count"]) if part else 1
-    said = [f"this is one of {count:,} parts; open its folder for all"] if count > 1 else []
-    return found._replace(problems=[*found.problems, *said])
+    if part and int(part["count"]) > 1:
+        found.problems.append(f"this is one of {int(part['count']):,} parts; open its folder for all")
+    return found
 
 
-def _with_config(found: Contents, folder: Place | None) -> Contents:
-    """Return contents with the meaning that the configurations in their folder give to codes."""
-    config, unread = config_beside(folder) if folder is not None else ({}, [])
+def with_config(found: Contents, folder: Place, *, is_read: bool = False) -> Contents:
+    """Return contents with the meaning that the configurations in their folder give to codes.
+
+    Unless it `is_read` in any case, a configuration is read only if it may say more about the weights.
+    """
+    config, unread = config_beside(folder) if is_read or may_have_meaning(found.entries) else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
-    return Contents(_ordered(entries), metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
+    problems = [*found.problems, *unread, *untold, *problems_of(entries)]
+    return found._replace(entries=_ordered(entries), metadata=metadata, problems=problems)
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
@@ -101,7 +99,7 @@ def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
 def open_parts(folder: Path, names: list[str]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
     found = _read_files(folder, names)
-    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), folder)
+    return with_config(found._replace(problems=[*_missing(names), *found.problems]), folder, is_read=True)
 
 
 def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
@@ -209,7 +207,7 @@ def open_index(path: Place) -> Contents:
     said = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     metadata = with_more(found.metadata, own) if isinstance(own, dict) else found.metadata
     found = found._replace(metadata=metadata, problems=[*said, *found.problems])
-    return _with_config(found, path.parent)
+    return with_config(found, path.parent, is_read=True)
 
 
 def open_offload_folder(folder: Path) -> Contents:
@@ -221,8 +219,8 @@ def open_offload_folder(folder: Path) -> Contents:
     entries = [_offloaded(folder, name, one) for name, one in told.items()]
     others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
     left = [name for name in others if name.endswith(OFFLOAD_SUFFIX)]
-    problems = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
-    return Contents(entries, {}, [*problems, *problems_of(entries)])
+    problems: list[str] = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
+    return with_config(Contents(entries, {}, problems), folder)
 
 
 def _offloaded(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:

@@ -24,6 +24,7 @@ from tensornp.models.opening.files import (
     open_offload_folder,
     open_parts,
     parts_among,
+    with_config,
     with_more,
 )
 
@@ -100,7 +101,7 @@ def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | No
     if METADATA in names:
         from tensornp.models.formats.dcp import open_dcp
 
-        return open_dcp(folder), []
+        return with_config(open_dcp(folder), folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
     indices = [name for name in names if is_index(name)]

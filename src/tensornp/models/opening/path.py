@@ -18,9 +18,9 @@ from tensornp.models.opening.files import (
     open_file,
     open_index,
     open_offload_folder,
+    with_config,
 )
 from tensornp.models.optimizers import named_by
-from tensornp.models.quantization import with_meaning, with_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -49,8 +49,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     if model is not None and not found.optimizers:
         said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
         raise BadRequestError(f"{said}; leave model out")
-    entries, _ = with_meaning(named_by(found.entries, found.optimizers, parameters))
-    entries = with_pairs(entries, found.metadata.get("adapter_config"))
+    entries = named_by(found.entries, found.optimizers, parameters)
     return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
@@ -100,7 +99,7 @@ def _open(there: Place) -> Contents:
     if there.name == METADATA:
         from tensornp.models.formats.dcp import open_dcp
 
-        return open_dcp(there.parent)
+        return with_config(open_dcp(there.parent), there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
     if is_index(there.name):
