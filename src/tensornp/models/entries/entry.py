@@ -41,12 +41,18 @@ class Source:
     plan: Any
     to_numpy: Any
     values: Any
-    stats: Any
+    is_part: Any = False
 
     @property
     def identity(self) -> object:
         """A key that is equal for names of the same elements."""
         return id(self)
+
+    def stats(self) -> TensorStats:
+        from tensornp.core.values.stats.compute import scan
+
+        # Rows and columns of a part have other numbers than those of the whole.
+        return scan(self.values(), in_depth=not self.is_part)
 
 
 class NoSource(Source):
@@ -243,7 +249,7 @@ class WeightEntry(Weight):
         if self._packed is not None:
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        return self._source.stats()  # type: ignore[no-any-return]
+        return self._source.stats()
 
     def _check_readable(self, *, is_part_enough: bool = False) -> None:
         """Raise NoDataError if there are no values, with expressions to use instead."""

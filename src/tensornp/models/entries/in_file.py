@@ -71,11 +71,6 @@ class StoredSource(Source):
         _torch_dtype(name)
         return StoredValues(self.shape, name, lambda box: tensor_of(self.read(box), name))
 
-    def stats(self) -> TensorStats:
-        from tensornp.core.values.stats.compute import scan
-
-        return scan(self.values(), in_depth=True)
-
     @property
     def num_tasks(self) -> int:
         """The number of tasks that read all values, 0 without shared reads."""

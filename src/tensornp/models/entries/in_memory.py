@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,9 +27,6 @@ from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, Ten
 from tensornp.models.entries.entry import IN_PARTS, META, Source, WeightEntry
 from tensornp.models.entries.take import Array, Shape, taken_by
 from tensornp.models.names.quoted import part_of_storage
-
-if TYPE_CHECKING:
-    from tensornp.core.values.stats.record import TensorStats
 
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_SAID = 120
@@ -83,11 +80,6 @@ class ArraySource(Source):
     def values(self) -> Any:
         """Return a tensor to read, over the same memory if torch has such strides."""
         return values_of_array(self.held)
-
-    def stats(self) -> TensorStats:
-        from tensornp.core.values.stats.compute import scan
-
-        return scan(self.held, in_depth=True)
 
 
 def kind_of(tensor: Any) -> str:
@@ -206,12 +198,6 @@ class TensorSource(Source):
 
     def values(self) -> Any:
         return self.held
-
-    def stats(self) -> TensorStats:
-        from tensornp.core.values.stats.compute import scan
-
-        # Rows and columns of a part have other numbers than those of the whole.
-        return scan(self.held, in_depth=not self.is_part)
 
     @outside_modes
     def _at(self, index: Any, shard: str | None) -> tuple[Any, Any]:

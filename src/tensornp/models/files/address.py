@@ -53,10 +53,6 @@ class Address:
         return posixpath.basename(str(self))
 
     @property
-    def suffix(self) -> str:
-        return posixpath.splitext(self.name)[1]
-
-    @property
     def parent(self) -> Address:
         return self / ""
 

@@ -103,18 +103,14 @@ QUANTIZED = {
 def read_gguf(file: ListedFile) -> Contents:
     """Return the weights and metadata of a GGUF file; CheckpointError if its header is malformed."""
     try:
-        entries, metadata = _header_of(file)
+        with file.scanned() as there:
+            header = ByteRange(there, 0, min(file.nbytes, MAX_HEADER_NBYTES), "its header")
+            entries, metadata = _contents(_Cursor(io.BufferedReader(header, _PIECE_NBYTES), header.nbytes), file)
     except CheckpointError as error:
         raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
     overlap = set(overlapping({entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}))
     said = "its bytes overlap those of another one"
     return Contents([one._with_(problem=said) if one.name in overlap else one for one in entries], metadata, [])
-
-
-def _header_of(file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
-    with file.scanned() as there:
-        header = ByteRange(there, 0, min(file.nbytes, MAX_HEADER_NBYTES), "its header")
-        return _contents(_Cursor(io.BufferedReader(header, _PIECE_NBYTES), header.nbytes), file)
 
 
 def _contents(cursor: _Cursor, file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:

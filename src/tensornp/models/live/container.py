@@ -72,7 +72,7 @@ def _list_container(
             own = [(one.name, one.what) for one in Listing().leaves(tree, "", "") if is_module(one.what)]
             list_optimizer(listing, leaf.what, leaf.name, leaf.code, model, [own, _modules_in(namespace)])
         elif (entry := listing.weight(leaf)) is not None:
-            listing.put(entry)
+            listing.entries.append(entry)
     return has_module
 
 

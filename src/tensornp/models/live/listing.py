@@ -56,9 +56,6 @@ class Listing:
         self.num_repeated = 0
         self._unknown: list[tuple[str, Any]] = []
 
-    def put(self, entry: WeightEntry) -> None:
-        self.entries.append(entry)
-
     def leaves(self, tree: Any, name: str, code: str) -> Iterator[Leaf]:
         """Yield the first values of a tree."""
         every = leaves(tree, (None, ""))

@@ -51,7 +51,7 @@ def open_file(path: Place) -> Contents:
     """Return the contents of a file."""
     form, found = read_contents(listed(path))
     if not form.is_apart:
-        if not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
+        if not (found.entries or found.metadata or found.problems or path.name.endswith(".npz")):
             raise CheckpointError(f"{str(path)!r} holds nothing")
         found = found._replace(entries=relate(found.entries))
     found = with_config(found, path.parent, is_read=form.is_apart and not isinstance(path, Address))
