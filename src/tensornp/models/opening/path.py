@@ -12,14 +12,7 @@ from tensornp.models.files.address import Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
-from tensornp.models.opening.files import (
-    OFFLOAD_INDEX,
-    is_index,
-    open_file,
-    open_index,
-    open_offload_folder,
-    with_config,
-)
+from tensornp.models.opening import files
 from tensornp.models.optimizers import named_by
 
 if TYPE_CHECKING:
@@ -99,11 +92,11 @@ def _open(there: Place) -> Contents:
     if there.name == METADATA:
         from tensornp.models.formats.dcp import open_dcp
 
-        return with_config(open_dcp(there.parent), there.parent)
+        return files.with_config(open_dcp(there.parent), there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
-    if is_index(there.name):
-        return open_index(there)
-    if isinstance(there, Path) and there.name == OFFLOAD_INDEX:
-        return open_offload_folder(there.parent)
-    return open_file(there)
+    if files.is_index(there.name):
+        return files.open_index(there)
+    if isinstance(there, Path) and there.name == files.OFFLOAD_INDEX:
+        return files.open_offload_folder(there.parent)
+    return files.open_file(there)
