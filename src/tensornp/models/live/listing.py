@@ -76,10 +76,14 @@ class Listing:
         if is_plain_value(what):
             self.values.append((leaf.name, what))
             return None
-        found = _weight_of(what, leaf.name, leaf.code)
-        if found is None:
-            self.note(leaf.name, what, leaf.depth)
-        return found
+        if is_tensor_like(what):
+            return weight_of(leaf.name, kind_of(what), what, leaf.code)
+        if issubclass(type(what), np.ma.MaskedArray):
+            return nothing(leaf.name, "array", leaf.code, _MASKED, "cpu")
+        if is_array(what):
+            return array_weight(leaf.name, what, leaf.code)
+        self.note(leaf.name, what, leaf.depth)
+        return None
 
     def note(self, name: str, obj: Any, depth: int = 0) -> None:
         """Note an object that may hold weights, unless it is a container that is empty or contains itself."""
@@ -135,14 +139,6 @@ def _is_written(step: Any) -> bool:
     return (
         type(step) is not tuple or issubclass(type(step[0]), str) or is_plain_value(step[0]) or is_plain_tuple(step[0])
     )
-
-
-def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
-    if is_tensor_like(what):
-        return weight_of(name, kind_of(what), what, code)
-    if issubclass(type(what), np.ma.MaskedArray):
-        return nothing(name, "array", code, _MASKED, "cpu")
-    return array_weight(name, what, code) if is_array(what) else None
 
 
 def plain_of(what: Any) -> Any:

@@ -48,10 +48,9 @@ def open_folder(folder: Path) -> Contents:
             wrong.setdefault(at, error)
             continue
         if opened is not None:
-            found[at] = opened
-            taken.update(one.location for one in opened.entries)
-        if opened is None or opened.entries:
-            left += [at + name for name in there if _may_have_weights(name) and str(folder / at / name) not in taken]
+            found[at], read = opened
+            taken.update(at + name for name in read)
+        left += [at + name for name in there if _may_have_weights(name) and at + name not in taken]
     saved: set[str] = set()
     lasting = {at: one for at, one in found.items() if not _checkpoint_of(at)}
     if not lasting and ("" in wrong or (wrong and not found)):
@@ -86,11 +85,12 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
     return found, problems
 
 
-def _model_in(folder: Path, names: list[str]) -> Contents | None:
+def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
+    """Return the model of a folder, if there is one, and the names of its files."""
     if METADATA in names:
         from tensornp.models.formats.dcp import open_dcp
 
-        return files.with_config(open_dcp(folder), folder)
+        return files.with_config(open_dcp(folder), folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
     indices = [name for name in names if files.is_index(name)]
@@ -98,21 +98,22 @@ def _model_in(folder: Path, names: list[str]) -> Contents | None:
         there = [name for name in names if name.endswith(suffix)]
         own = [name for name in indices if suffix in name]
         if own and there:
-            return files.open_index(folder / _one_of(folder, own))
+            return _open_index(folder, _one_of(folder, own))
         parts, is_one_whole = files.parts_among(there)
         if is_one_whole and (parts == there or suffix != SAFETENSORS):
-            return files.open_parts(folder, parts)
+            return files.open_parts(folder, parts), parts
         if there and suffix == SAFETENSORS:
-            return files.open_file(folder / _one_of(folder, there))
+            name = _one_of(folder, there)
+            return files.open_file(folder / name), [name]
     if indices:
-        return files.open_index(folder / _one_of(folder, indices))
+        return _open_index(folder, _one_of(folder, indices))
     if files.OFFLOAD_INDEX in names and any(name.endswith(files.OFFLOAD_SUFFIX) for name in names):
-        return files.open_offload_folder(folder)
+        return files.open_offload_folder(folder), []
     others = [name for name in names if _may_have_weights(name)]
     others = [name for name in others if not _OPTIMIZER.fullmatch(name)] or others
     if len(others) > 1:
         raise _several(folder, others)
-    return files.open_file(folder / others[0]) if others else None
+    return (files.open_file(folder / others[0]), others) if others else None
 
 
 def _one_of(folder: Path, names: list[str]) -> str:
@@ -125,6 +126,11 @@ def _one_of(folder: Path, names: list[str]) -> str:
 
 def _several(folder: Path, names: list[str]) -> CheckpointError:
     return CheckpointError(f"{str(folder)!r} has several: {shown_names(names)}; name one of them")
+
+
+def _open_index(folder: Path, name: str) -> tuple[Contents, list[str]]:
+    found = files.open_index(folder / name)
+    return found, [Path(os.path.relpath(folder / one.location, folder)).as_posix() for one in found.entries]
 
 
 def _joined(found: dict[str, Contents]) -> Contents:

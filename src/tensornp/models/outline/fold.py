@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,7 +14,7 @@ from tensornp.models.names.quoted import names_above
 
 _MAX_DEPTH = 100
 """Keys of a name; the rest of a longer one is one key."""
-_MAX_DIGITS = 18
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _MAX_COMPARED = 200
 """Weights of a part that are compared with those of its neighbours."""
 _MAX_NAMED = 3
@@ -133,7 +134,7 @@ def _of_children(children: list[Branch]) -> list[Branch]:
     alike: dict[Any, list[Branch]] = {}
     for child in children:
         # Modules without weights stay between their neighbours.
-        is_numbered = not child.module and _is_number(child.label.partition(".")[0])
+        is_numbered = not child.module and _NUMBER.fullmatch(child.label.partition(".")[0])
         alike.setdefault(child.signature if is_numbered else child.label, []).append(child)
     if len(alike) == len(children):
         return children
@@ -144,10 +145,6 @@ def _of_children(children: list[Branch]) -> list[Branch]:
         if key != usual and type(key) is int and (branch.below or "." in branch.label):
             branch.unlike = _difference(_kinds(branch), _kinds(found[usual])) or branch.unlike
     return list(found.values())
-
-
-def _is_number(key: str) -> bool:
-    return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
 
 
 def _merged(group: list[Branch]) -> Branch:
