@@ -210,24 +210,24 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
         zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
     )
     entries: list[WeightEntry] = []
-    in_file = _Storages(file, storages, wanted)
+    in_file = _Storages(file, storages)
     names = unique_names([name or "tensor" for _, name, _, _ in tensors])
     for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
         code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
         if wanted:
             # torch would refuse it, or import what the file names.
             code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
-        entries.append(in_file.entry(tensor, name, code))
+        entry = in_file.entry(tensor, name, code)
+        entries.append(entry._with_(wanted_imports=wanted) if wanted else entry)
     optimizers, entries = optimizers_in(found.root, entries)
     return Contents(entries, besides, [*every, *map(NotListed, leaves.problems())], optimizers)
 
 
 class _Storages(NamedTuple):
-    """The storages of a file by key, and the imports that loading would make."""
+    """The storages of a file by key."""
 
     file: ListedFile
     records: dict[str, Record]
-    wanted: tuple[str, ...]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
         laid = partial(self._laid, name, code)
@@ -253,16 +253,14 @@ class _Storages(NamedTuple):
             note = part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk")
         return weight_in(
             source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
-            note=note, problem=problem, wanted_imports=self.wanted,
+            note=note, problem=problem,
         )  # fmt: skip
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
         kind = "parameter" if tensor.is_parameter else "tensor"
         if not tensor.dtype:
-            return nothing(name, kind, code, tensor.problem, self.file.path)._with_(wanted_imports=self.wanted)
-        return WeightEntry(
-            name, kind, tensor.shape, tensor.dtype, tensor.nbytes,
-            NoSource(self.file.path, identity=(self.file.path, id(tensor))), code, tensor.class_name, tensor.problem,
-            wanted_imports=self.wanted,
-        )  # fmt: skip
+            return nothing(name, kind, code, tensor.problem, self.file.path)
+        source = NoSource(self.file.path, identity=(self.file.path, id(tensor)))
+        facts = tensor.shape, tensor.dtype, tensor.nbytes
+        return WeightEntry(name, kind, *facts, source, code, tensor.class_name, tensor.problem)
