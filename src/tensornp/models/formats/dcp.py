@@ -94,7 +94,7 @@ def _read(
             if left < 0 or len(values) > MAX_ENTRIES:
                 raise CheckpointError(f"values of more than {_MAX_NBYTES:,} bytes, or with too many parts")
             with opened_item(*place) as item:
-                found = torch_zip_of(item).found
+                found, _ = torch_zip_of(item)
         except TensornpError as error:
             problems += [NotListed(f"{shown_name(name)} is not read: {error}")] if str(error) not in known else []
             roots[name] = values[name] = NotBuilt("not read")

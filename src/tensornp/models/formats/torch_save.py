@@ -98,16 +98,8 @@ _PIECE_NBYTES = 2**18
 """Bytes of a pickle that are read first, since a legacy file does not tell its length."""
 
 
-class TorchZip(NamedTuple):
-    """The pickle and the storages of a zip."""
-
-    found: Pickled
-    storages: dict[str, Record]
-    has_constants: bool
-
-
-def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) -> TorchZip:
-    """Return the contents of a zip of `torch.save`; CheckpointError if it is damaged."""
+def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) -> tuple[Pickled, dict[str, Record]]:
+    """Return the pickle and the storages of a zip of `torch.save`; CheckpointError if it is damaged."""
     records = members if members is not None else records_of(source)
     for name, one in records.items():
         if one.packed_nbytes is not None and not one.problem:
@@ -128,7 +120,7 @@ def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) ->
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
     if told != b"little":
         storages = {key: one._replace(problem="is not little-endian") for key, one in storages.items()}
-    return TorchZip(found, storages, f"{prefix}constants/0" in records)
+    return found, storages
 
 
 def why_unread(tensor: PickledTensor, record: Record | None) -> str:
@@ -147,9 +139,8 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
     with file.scanned() as there:
-        archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
-    contents = _listed(file, archive.found, archive.storages)
-    if archive.has_constants:
+        contents = _listed(file, *torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members))
+    if any(name.endswith("/constants/0") for name in members):
         contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
     return contents
 
