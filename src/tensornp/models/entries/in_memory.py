@@ -104,12 +104,8 @@ def weight_of(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
 
 def _read_plain(tensor: Any, facts: dict[str, Any]) -> None:
     """Read the attributes of an ordinary tensor, which are true, and cost a fiftieth of all facts."""
-    numel, size, held = (
-        tensor.numel(),
-        tensor.element_size(),
-        0 if tensor.is_meta else tensor.untyped_storage().nbytes(),
-    )
-    nbytes = numel * size
+    numel, size = tensor.numel(), tensor.element_size()
+    nbytes, held = numel * size, 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
     device = "cpu" if tensor.is_cpu else str(tensor.device)
     facts |= {"shape": tuple(tensor.shape), "dtype": name_of(tensor.dtype), "device": device, "nbytes": nbytes}
     if tensor.is_meta:

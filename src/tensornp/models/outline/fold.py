@@ -15,8 +15,6 @@ from tensornp.models.names.quoted import names_above
 _MAX_DEPTH = 100
 """Keys of a name; the rest of a longer one is one key."""
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
-_MAX_COMPARED = 200
-"""Weights of a part that are compared with those of its neighbours."""
 _MAX_NAMED = 3
 HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 """Classes that hold others, and do nothing."""
@@ -167,7 +165,7 @@ def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
     rest = branch.label.partition("}" if branch.label.startswith("{") else ".")[2].lstrip(".")
     found = {"": _kind(branch.entries[0])} if branch.entries else {}
     for name, one, _ in _walk(branch.below):
-        if one.entries and len(found) < _MAX_COMPARED:
+        if one.entries:
             found[name] = _kind(one.entries[0])
     return {".".join(filter(None, (rest, name))): kind for name, kind in found.items()}
 
