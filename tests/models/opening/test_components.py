@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -302,9 +301,3 @@ def test_another_index_is_refused(folder, told):
     (folder / "index.json").write_text(json.dumps(told))
     with pytest.raises(tnp.CheckpointError, match="is not an index of weights offloaded by accelerate"):
         tnp.weights(folder)
-
-
-def test_a_file_that_is_lost_is_a_problem(folder):
-    """Its name is listed."""
-    os.remove(folder / "w.dat")
-    assert "cannot be opened" in tnp.weights(folder)["w"].problem
