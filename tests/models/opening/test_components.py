@@ -107,26 +107,22 @@ def _values(path: Path) -> dict[str, list[object]]:
 
 
 PASSED_OVER = {
-    "the other kind": ("pytorch_model.bin", "'pytorch_model.bin' is not listed; open it by its path"),
-    "the optimizer": ("optimizer.pt", "'optimizer.pt' is not listed; open it by its path"),
-    "a component of another kind": ("sub/part.pt", "'sub/part.pt' is not listed; open it by its path"),
-    "a .bin of any data": ("sub/data.bin", "'sub/data.bin' is not listed; open it by its path"),
-    "an ending in capitals": ("MODEL.SafeTensors", "'MODEL.SafeTensors' is not listed; open it by its path"),
-    "a checkpoint": (
-        "checkpoint-500/model.safetensors",
-        "'checkpoint-500' is not listed; open it by its path",
-    ),
-    "one of what lies deeper": (
-        "checkpoint-500/unet/model.safetensors",
-        "'checkpoint-500' is not listed; open it by its path",
-    ),
-}  # fmt: skip
+    "the other kind": "pytorch_model.bin",
+    "the optimizer": "optimizer.pt",
+    "a component of another kind": "sub/part.pt",
+    "a .bin of any data": "sub/data.bin",
+    "an ending in capitals": "MODEL.SafeTensors",
+    "a checkpoint": "checkpoint-500/model.safetensors",
+    "one of what lies deeper": "checkpoint-500/unet/model.safetensors",
+}
 
 
 @pytest.mark.parametrize("what", PASSED_OVER)
 def test_what_is_passed_over_is_named_and_not_equal(tmp_path, what):
     """Though all that is listed is."""
-    path, said = PASSED_OVER[what]
+    path = PASSED_OVER[what]
+    named = "checkpoint-500" if "checkpoint" in path else path
+    said = f"'{named}' is not listed; open it by its path"
     write(tmp_path / "model.safetensors")
     write(tmp_path / path)
     explorer = tnp.weights(tmp_path)
@@ -210,22 +206,14 @@ def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "said"),
     [
-        (
-            ["unet/a.fp16.safetensors", "unet/a.safetensors"],
-            "'unet/a.fp16.safetensors' is not listed; open it by its path",
-        ),
-        (
-            ["m-00001-of-00002.bin", "m-00002-of-00002.bin"],
-            "'w' lies in 'm-00002-of-00002.bin' and in another file, and is listed of the last",
-        ),
-        (
-            ["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"],
-            "'w' lies in 'm-00001-of-00002.safetensors', where the index has it not",
-        ),
+        (["unet/a.fp16.safetensors", "unet/a.safetensors"], "'{}' is not listed; open it by its path"),
+        (["m-1-of-2.bin", "m-2-of-2.bin"], "'w' lies in '{1}' and in another file, and is listed of the last"),
+        (["m-1-of-2.safetensors", "m-2-of-2.safetensors"], "'w' lies in '{}', where the index has it not"),
     ],
-)
+)  # fmt: skip
 def test_a_weight_that_lies_twice_is_not_called_equal(tmp_path, paths, said):
     """Only one of the two is listed: the other one may differ, or have a NaN."""
+    said = said.format(*paths)
     for folder, value in (("a", 1.0), ("b", 2.0)):
         write(tmp_path / folder / paths[0], value)
         write(tmp_path / folder / paths[1])

@@ -33,16 +33,15 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
-    parameters = None
+    entries = found.entries
     if model is not None:
         # Files alone are read without the readers of memory.
         from tensornp.models.live.module import parameters_of
 
-        parameters = parameters_of(model)
-    if model is not None and not found.optimizers:
-        said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
-        raise BadRequestError(f"{said}; leave model out")
-    entries = named_by(found.entries, found.optimizers, parameters)
+        if not found.optimizers:
+            said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
+            raise BadRequestError(f"{said}; leave model out")
+        entries = named_by(entries, found.optimizers, parameters_of(model))
     return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
