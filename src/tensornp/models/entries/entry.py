@@ -188,7 +188,9 @@ class WeightEntry(Weight):
 
     def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return a plan of `to_numpy` without reading a value; raises as `to_numpy` does."""
-        return self._source.plan(index, **self._of_shard(shard))
+        # Before the source is asked, which may have no values and no such method.
+        of_shard = self._of_shard(shard)
+        return self._source.plan(index, **of_shard)
 
     def to_numpy(
         self, index: Any = ..., *, copy: bool | None = None, writeable: bool | None = None, dtype: object = None,
