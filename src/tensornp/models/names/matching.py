@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from itertools import product
+from itertools import islice, product
 from typing import NamedTuple
 
 _WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
 """Names that wrappers put before those of the wrapped module."""
 _PREFIXES = (*_WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.")
 """Prefixes that wrappers and training scripts put before the names."""
+_MAX_NAMES = 2000
+"""Names in which a common prefix is looked for."""
+
 _SPELLINGS = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
@@ -86,7 +89,7 @@ def _spelled(name: str) -> str:
 def _prefixes_of(names: Collection[str], others: Collection[str]) -> list[str]:
     """Return the empty prefix, and what most often stands before names of the other side."""
     found: Counter[str] = Counter()
-    for name in names:
+    for name in islice(names, _MAX_NAMES):
         places = (i + 1 for i, letter in enumerate(name) if letter == ".")
         found.update(name[:i] for i in places if name[i:] in others)
     most = max(found.values(), default=0)
