@@ -94,8 +94,10 @@ def test_a_freed_tensor_has_no_values():
     tensor.untyped_storage().resize_(0)
     entry = tnp.weights({"a": tensor})["a"]
     assert entry.problem == "its storage was freed"
-    with pytest.raises(tnp.NoDataError):
-        entry.to_numpy(0)
+    nothing = tnp.weights(nn.Linear(2, 2, bias=False))["bias"]
+    for ask in (entry.to_numpy, nothing.to_numpy, nothing.plan, nothing.stats):
+        with pytest.raises(tnp.NoDataError):
+            ask()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

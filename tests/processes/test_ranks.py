@@ -48,6 +48,8 @@ def test_ranks_that_have_the_same_are_said_once(monkeypatch):
     assert found["0.weight"].facts.shape == (4, 8)
     assert found["0.weight"].ranks == tuple(range(32))
     assert (found.answered, found.silent) == (tuple(range(32)), {})
+    with pytest.raises(TypeError):
+        found["0.weight"] = None
 
 
 def test_who_lacks_a_tensor_is_named(monkeypatch):

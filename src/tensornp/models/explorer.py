@@ -12,7 +12,7 @@ from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
-from tensornp.models.entries.relations import held_by, identity_of, not_counted, stored_in_files, stored_in_memory
+from tensornp.models.entries.relations import each_once, held_by, stored_in_files, stored_in_memory
 from tensornp.models.names.quoted import closest, names_above, shown_name
 from tensornp.models.names.search import fitting
 from tensornp.models.optimizers import number_told
@@ -149,7 +149,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         in_memory = [held for one in every if (held := held_by(one)) is not None]
         elements, nbytes = stored_in_memory(in_memory)
         others, of_files = stored_in_files([one for one in every if held_by(one) is None])
-        own = _each_once(one for one in every if self._is_counted(one))
+        own = each_once(one for one in every if self._is_counted(one))
         parameters = sum(one._num_parameters or 0 for one in own)
         return Totals(parameters, elements + others, nbytes + of_files)
 
@@ -158,7 +158,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
 
     def told_nbytes(self, nbytes: int) -> str:
         """Return a size in words, with the size of weights on the meta device."""
-        every = _each_once(self._entries.values())
+        every = each_once(self._entries.values())
         on_meta = sum(one.nbytes for one in every if one.location == META and one.kind != COMPUTED)
         told = [format_nbytes(nbytes)] if nbytes or not on_meta else []
         return ", ".join([*told, f"would take {format_nbytes(on_meta)} on the meta device"] if on_meta else told)
@@ -176,7 +176,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return the parameters on this rank and the bytes on all ranks, None without sharded weights."""
         if not any(one._numel_elsewhere for one in self._entries.values()):
             return None
-        every = _each_once(self._entries.values())
+        every = each_once(self._entries.values())
         elsewhere = sum(one._numel_elsewhere for one in every if self._is_counted(one))
         nbytes = sum(one.nbytes + one._nbytes_elsewhere for one in every)
         return self.totals.parameters - elsewhere, nbytes
@@ -184,7 +184,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     @property
     def nbytes_here(self) -> int:
         """Return the bytes of the elements on this rank, without padding of storages."""
-        return sum(one.nbytes for one in _each_once(self._entries.values()))
+        return sum(one.nbytes for one in each_once(self._entries.values()))
 
     def scan(self, executor: Executor | None = None, *, progress: Progress | Literal[False] | None = None) -> ScanTable:
         """Return the statistics of all weights by name, the worst finding first.
@@ -243,9 +243,3 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"
-
-
-def _each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
-    every = list({identity_of(one): one for one in entries}.values())
-    again = not_counted(every)
-    return [one for one in every if one.name not in again]

@@ -108,17 +108,15 @@ def named_by(
 
 def optimizers_in(root: Any, entries: list[WeightEntry]) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
     """Return the state dicts of optimizers in a tree, and the weights, some as states."""
-    found = {
-        name: SavedOptimizer(groups)
-        for name, groups in islice(_state_dicts(root, "", set(), _MAX_DEPTH), _MAX_OPTIMIZERS)
-    }
+    found: list[SavedOptimizer] = []
     made = list(entries)
-    for name, optimizer in found.items():
+    for name, groups in islice(_state_dicts(root, "", set(), _MAX_DEPTH), _MAX_OPTIMIZERS):
+        found.append(SavedOptimizer(groups))
         begins = (f"{name}{STATE}.", f"{name}{GROUPS}.")
         for i, entry in enumerate(made):
             if entry.name.startswith(begins):
-                made[i] = optimizer.put(entry.name.removeprefix(name), entry)
-    return list(found.values()), made
+                made[i] = found[-1].put(entry.name.removeprefix(name), entry)
+    return found, made
 
 
 def _state_dicts(tree: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -155,9 +153,8 @@ def _groups_of(table: Any) -> Sequence[Any] | None:
         # As torch.distributed.checkpoint flattens them. A part of a model with such a name has tensors alone.
         keys = [key for key in table if type(key) is str]
         is_one = any(key.startswith(f"{STATE}.") for key in keys)
-        return (
-            () if is_one and any(is_plain_value(table[key]) for key in keys if key.startswith(f"{GROUPS}.")) else None
-        )
+        has_groups = any(is_plain_value(table[key]) for key in keys if key.startswith(f"{GROUPS}."))
+        return () if is_one and has_groups else None
     state, groups = table.get(STATE), table.get(GROUPS)
     if not _is_mapping(state):
         return None

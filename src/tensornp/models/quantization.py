@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -69,7 +69,7 @@ _CLASSES = {"Params4bit": ("uint8", 4), "Int8Params": ("int8", 8)}
 def with_meaning(
     entries: list[WeightEntry], config: Mapping[str, Any] | None = None
 ) -> tuple[list[WeightEntry], list[str]]:
-    """Return the entries with codes decoded or marked as packed, and problems.
+    """Return the entries with codes decoded or marked as packed and notes on adapters, and problems.
 
     `config` is what the configurations beside them say, by their names, or anything. Codes that are marked stay so.
     """
@@ -84,12 +84,17 @@ def with_meaning(
     for layout in LAYOUTS:
         for name in [name for name in by_name if name.endswith(layout.scales)]:
             made |= _packed_module(layout, name.removesuffix(layout.scales), by_name, said)
-    for codes, scales in _with_scales(by_name):
-        if codes.name not in made and codes._packed is None and shown_name(scales.name) not in codes.note:
-            made |= _scaled(codes, scales, said.get("weight_block_size"))
+    for name in [name for name in by_name if name.endswith(tuple(_SCALES))]:
+        for end, end_of_codes in _SCALES.items():
+            codes = by_name.get(name.removesuffix(end) + end_of_codes) if name.endswith(end) else None
+            if codes is None or codes.name == name or codes.name in made or codes._packed is not None:
+                continue
+            if shown_name(name) not in codes.note:
+                made |= _scaled(codes, by_name[name], said.get("weight_block_size"))
     num_untold = sum(one._num_parameters is None for one in made.values())
     said_untold = f"how many parameters {num_untold:,} packed weights have is not told, and they are not counted"
-    return [made.get(one.name, one) for one in entries] if made else entries, [said_untold] if num_untold else []
+    entries = [made.get(one.name, one) for one in entries] if made else entries
+    return _with_pairs(entries, (config or {}).get("adapter_config")), [said_untold] if num_untold else []
 
 
 def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
@@ -97,16 +102,6 @@ def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
     ends = tuple(_SCALES)
     every = ((one.name, one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
     return any(is_coded or name.endswith(ends) or ".lora_" in name for name, is_coded in every)
-
-
-def _with_scales(by_name: Mapping[str, WeightEntry]) -> Iterator[tuple[WeightEntry, WeightEntry]]:
-    """Yield the weights that have a scale beside them by its name, and the scale."""
-    ends = tuple(_SCALES)
-    for name in [name for name in by_name if name.endswith(ends)]:
-        for end, end_of_codes in _SCALES.items():
-            codes = by_name.get(name.removesuffix(end) + end_of_codes) if name.endswith(end) else None
-            if codes is not None and codes.name != name:
-                yield codes, by_name[name]
 
 
 def _told_by(config: Any) -> dict[str, Any]:
@@ -250,7 +245,7 @@ def block_of(shape: tuple[int, ...], scales: tuple[int, ...], told: Any) -> tupl
 _HALF = re.compile(r"(?P<stem>.*)\.lora_(?P<embedding>embedding_)?(?P<side>[AB])(?P<rest>\..*)?", re.DOTALL)
 
 
-def with_pairs(entries: list[WeightEntry], config: Any = None) -> list[WeightEntry]:
+def _with_pairs(entries: list[WeightEntry], config: Any) -> list[WeightEntry]:
     """Return the weights with notes on rank and scale of adapter halves, by the `config` of PEFT."""
     halves: dict[tuple[str | None, ...], dict[str, WeightEntry]] = {}
     for entry in entries:

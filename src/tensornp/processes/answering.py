@@ -17,7 +17,6 @@ from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.kinds import parts_of
 from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
-from tensornp.core.values.stats.compute import stats
 from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
 from tensornp.models.entries.entry import WeightEntry
@@ -120,10 +119,7 @@ def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]
     """Return the statistics of the part here; none for no part."""
     if shard is not None and (shard.coordinate is None or 0 in shard.shape):
         return ()
-    if entry._packed is not None or (shard is not None and shard.pending):
-        # Codes and summands have no figures, and this error says why.
-        entry.stats()
-    found = stats(entry._values_here(), histogram=None)
+    found = entry.stats()
     return tuple(getattr(found, figure) for figure in FIGURES)
 
 
@@ -135,8 +131,6 @@ def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) ->
         return None
     if 0 in (shard.shape if shard is not None else entry.shape or ()):
         return b"empty"
-    if is_array(tensor):
-        found = fingerprint_of_array(tensor, max_nbytes)
-    else:
-        found = fingerprint(tensor if shard is None else parts_of(tensor)[0][0], max_nbytes)
+    part: Any = tensor if shard is None else parts_of(tensor)[0][0]
+    found = (fingerprint_of_array if is_array(part) else fingerprint)(part, max_nbytes)
     return None if found is None else digest_of(repr((found.one_in, found.digest)).encode())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, UserDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
@@ -15,7 +15,6 @@ from tensornp.errors import NoSuchWeightError
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, closest, cut, shown_name
 from tensornp.processes.answering import Facts
 
-_MAX_NAMED = 3
 _MAX_RANKS = 12
 """Runs of ranks that a sentence names."""
 _MAX_NBYTES, _MAX_DRIFT_NBYTES = 2**36, 2**26
@@ -86,12 +85,11 @@ class OnRanks:
         if self.lacking:
             is_usual = len(self.lacking) < len(self.ranks)
             where = f"not on {ranks_text(self.lacking)}" if is_usual else f"on {ranks_text(self.ranks)}"
-        others = [f"{ranks_text(ranks)} has {facts.unlike(self.facts)}" for facts, ranks in self.variants[1:]]
-        more = f"{len(others) - _MAX_NAMED:,} more are different" if len(others) > _MAX_NAMED else ""
-        return "; ".join(filter(None, (where, *others[:_MAX_NAMED], more)))
+        others = (f"{ranks_text(ranks)} has {facts.unlike(self.facts)}" for facts, ranks in self.variants[1:])
+        return "; ".join(filter(None, (where, *others)))
 
 
-class _ByName(UserDict[str, _Found]):
+class _ByName(Mapping[str, _Found]):
     """A mapping by the names of weights, and the ids of answering and silent processes."""
 
     told: str
@@ -99,10 +97,18 @@ class _ByName(UserDict[str, _Found]):
 
     def __init__(self, answers: Answers, expression: str, found: dict[str, _Found]) -> None:
         self.expression, self.answered, self.silent = expression, answers.answered, answers.silent
-        super().__init__(found)
+        self._found = found
 
-    def __missing__(self, name: str) -> _Found:
-        raise NoSuchWeightError(f"there is nothing of {shown_name(str(name))}{closest(str(name), self.data)}")
+    def __getitem__(self, name: str) -> _Found:
+        if name in self._found:
+            return self._found[name]
+        raise NoSuchWeightError(f"there is nothing of {shown_name(str(name))}{closest(str(name), self)}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {cut(self.expression, MAX_SHOWN)}, {self.told}>"
@@ -128,8 +134,8 @@ class RankWeights(_ByName[OnRanks]):
         facts: dict[str, dict[Any, Facts]] = {}
         for rank, name, row in answers.rows():
             facts.setdefault(name, {})[rank] = row.facts
-        every = tuple(answers.found)
-        super().__init__(answers, expression, {name: OnRanks(name, its, every) for name, its in facts.items()})
+        ranks = tuple(answers.found)
+        super().__init__(answers, expression, {name: OnRanks(name, its, ranks) for name, its in facts.items()})
         self.told, num = answers.count_text, len(self.differences())
         if num:
             self.told += f": {counted(len(self), 'tensor')}, {num:,} not the same on all"
@@ -182,19 +188,18 @@ def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
     usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
     same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
     facts = next((part.facts for part in same.values()), None)
-    differing = [rank for rank in parts if rank not in same]
     groups = _replicas((rank, name, part) for rank, part in same.items()).values()
+    differing = [rank for rank in parts if rank not in same]
     differing += [rank for _, *others in groups for ranks in others for rank in ranks]
-    parts_read = [same[first[0]] for first, *_ in groups]
-    owned = [(part, part.stats) for part in parts_read if part.stats is not None]
+    owned = [(part, part.stats) for (first, *_), *_ in groups if (part := same[first]).stats is not None]
     scope = _scope(facts, owned)
     if differing:
         scope += f", without {ranks_text(differing)}"
     if len(parts) < answers.num_ranks:
         scope += f", of {answers.count_text}"
-    base = replace(sum_of(stats for _, stats in owned), scope=scope)
+    base = sum_of(stats for _, stats in owned)
+    own = {one.name: getattr(base, one.name) for one in fields(base)} | {"scope": scope}
     nonfinite = {rank: text for rank, part in same.items() if (text := alarm_text(part.stats))}
-    own = {one.name: getattr(base, one.name) for one in fields(base)}
     return RankStats(
         **own, name=name, facts=facts, nonfinite=nonfinite, differing=tuple(differing), answered=answers.answered,
         silent=answers.silent,

@@ -62,7 +62,11 @@ class Ranks:
             elif id in self._open and not self._open[id].done():
                 why[id] = "has not answered an earlier question"
             else:
-                self._open[id] = self._submitted(id, question)
+                self._open[id] = done = Future[Any]()
+                try:
+                    self._submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
+                except Exception as error:
+                    done.set_exception(error)
         wait([future for id, future in self._open.items() if id not in why], self._timeout)
         late = f"did not answer within {format_number(self._timeout)} s: it is stopped, or busy"
         found: dict[Any, tuple[Any, Any]] = {}
@@ -81,14 +85,6 @@ class Ranks:
             id, every.found[rank] = found[rank]
             every.answered += (id,)
         return every
-
-    def _submitted(self, id: Any, question: tuple[Any, ...]) -> Future[Any]:
-        done = Future[Any]()
-        try:
-            self._submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
-        except Exception as error:
-            done.set_exception(error)
-        return done
 
 
 def _reply_of(future: Future[Any]) -> tuple[Any, int, str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
-from tensornp.models.entries.relations import not_counted
+from tensornp.models.entries.relations import each_once
 from tensornp.models.optimizers import number_told
 from tensornp.models.outline.columns import (
     COLUMNS,
@@ -54,7 +54,7 @@ class WeightTree(Tree):
         self._told_number = number_told(weights)
         self.names = [one.name for one in weights]
         self._number_of = {name: number for number, name in enumerate(self.names)}
-        self._not_counted = not_counted(weights)
+        self._counted = {one.name for one in each_once(weights)}
         every = with_modules(weights, classes)
         self._top = tree_of(every)
         # In a search each module without weights has its whole name.
@@ -95,7 +95,7 @@ class WeightTree(Tree):
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         every = list(weights)
-        once = [one for one in every if one.name not in self._not_counted]
+        once = [one for one in every if one.name in self._counted]
         return Sums(len(every), sum(one.numel for one in once), sum(one.nbytes for one in once))
 
     @cached_property

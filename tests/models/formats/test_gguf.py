@@ -94,10 +94,7 @@ def test_plain_types_are_read_as_any_tensor(tmp_path):
         assert entry.to_numpy().dtype == made[name].dtype
         assert entry.stats() == tnp.stats(made[name])
     assert explorer.metadata["general.architecture"] == "llama"
-
-
-def test_bfloat16_is_widened(tmp_path):
-    """As everywhere."""
+    # bfloat16 is widened, as everywhere.
     values = torch.randn(4, 64).bfloat16()
     codes = values.view(torch.uint8).numpy()
     entry = tnp.weights(written(tmp_path / "x.gguf", {"w": (codes, "BF16")}))["w"]

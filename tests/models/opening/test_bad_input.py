@@ -1,8 +1,9 @@
-"""What is asked for and is not there, or cannot be: one sentence each, and what is good is still shown."""
+"""What is asked for and is not there, or is wrong: one sentence each, and what is good is still shown in its order."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -155,3 +156,114 @@ def test_a_closed_explorer_is_empty_and_its_entries_are_still_read(folder):
     says(tnp.NoSuchWeightError, lambda: explorer["b"], "no weight 'b'")
     assert entry.to_numpy().tolist() == [0, 0, 0, 0]
     tnp.weights({"a": torch.ones(1)}).close()
+
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A model in two files, with an index and a configuration."""
+    save_file({"a": torch.ones(2), "b": torch.zeros(3)}, tmp_path / SHARDS[0])
+    save_file({"c": torch.ones(4)}, tmp_path / SHARDS[1])
+    write_index(tmp_path, {"a": SHARDS[0], "b": SHARDS[0], "c": SHARDS[1]})
+    (tmp_path / "config.json").write_text('{"hidden_size": 4}')
+    return tmp_path
+
+
+def write_index(checkpoint: Path, weight_map: dict[str, object], total: int = 36) -> None:
+    (checkpoint / INDEX).write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": weight_map}))
+
+
+def test_a_broken_checkpoint_of_a_training_hides_no_other(tmp_path):
+    """As of a training that ended while it saved; what is wrong stands first."""
+    for step in (100, 200):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        save_file({"w": torch.ones(2)}, tmp_path / f"checkpoint-{step}" / "model.safetensors")
+    (tmp_path / "checkpoint-200" / "model.safetensors").write_bytes(b"\1\2\3\4")
+    explorer = tnp.weights(tmp_path)
+    assert list(explorer) == ["checkpoint-100.w"]
+    assert "is not a valid safetensors file" in explorer.problems[0]
+
+
+def test_what_an_index_lists_wrongly_is_a_problem(checkpoint):
+    """A shard that is missing, a weight that is not there, and one that nobody lists."""
+    write_index(
+        checkpoint, {"a": SHARDS[0], "gone": SHARDS[0], "far": "model-00003.safetensors", "c": SHARDS[1]}, total=99
+    )
+    explorer = tnp.weights(checkpoint)
+    assert list(explorer) == ["a", "b", "c", "far", "gone"]
+    said = "\n".join(explorer.problems)
+    for words in (
+        "model-00003.safetensors' cannot be opened", f"'b' lies in '{SHARDS[0]}', and is not in the index",
+        f"'gone': it is not read from '{SHARDS[0]}'", "'far': it is not read from 'model-00003.safetensors'",
+    ):  # fmt: skip
+        assert words in said
+    with pytest.raises(tnp.NoDataError, match="'gone' has no values to read"):
+        explorer["gone"].to_numpy()
+
+
+def _denied(monkeypatch, name: str) -> None:
+    """Have a file be one that may not be read, which root always may."""
+    really = os.open
+
+    def opened(path, *args, **kwargs):
+        if str(path).endswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return really(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", opened)
+
+
+def test_a_configuration_that_cannot_be_read_is_a_problem(checkpoint, monkeypatch):
+    """Also beside a single file; where there is none, nothing is said."""
+    with monkeypatch.context() as patch:
+        _denied(patch, "config.json")
+        for path in (checkpoint, checkpoint / SHARDS[0]):
+            explorer = tnp.weights(path)
+            assert explorer["a"].to_numpy().tolist() == [1, 1]
+            assert "config.json' cannot be opened: Permission denied" in explorer.problems[0]
+    (checkpoint / "config.json").write_text("{")
+    assert "config.json' is not valid JSON" in tnp.weights(checkpoint).problems[0]
+    (checkpoint / "config.json").unlink()
+    assert tnp.weights(checkpoint).problems == []
+
+
+ORDER = ["wte.weight", *(f"h.{i}.fc.{name}" for i in range(11) for name in ("weight", "bias")), "lm_head.weight"]
+
+
+def tensors() -> dict[str, torch.Tensor]:
+    return {name: torch.ones(2) for name in ORDER} | {"h.0.fc.index": torch.ones(1, dtype=torch.int64)}
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+def test_safetensors_stand_in_the_order_of_the_model(tmp_path, has_index):
+    """In one file, and in several with an index; each has names by the alphabet."""
+    made = dict(sorted(tensors().items()))
+    if has_index:
+        parts = {"a.safetensors": [name for name in made if "h." in name], "b.safetensors": []}
+        parts["b.safetensors"] = [name for name in made if name not in parts["a.safetensors"]]
+        for file, names in parts.items():
+            save_file({name: made[name] for name in names}, tmp_path / file)
+        places = {name: file for file, names in parts.items() for name in names}
+        (tmp_path / "x.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+        explorer = tnp.weights(tmp_path)
+    else:
+        save_file(made, tmp_path / "x.safetensors")
+        explorer = tnp.weights(tmp_path / "x.safetensors")
+    assert [name for name in explorer if name != "h.0.fc.index"] == ORDER
+    assert {*explorer} == {*made}
+
+
+def test_what_has_an_order_keeps_it(tmp_path):
+    """A dictionary of torch.save, even by the alphabet, and a safetensors file that is not sorted."""
+    made = dict(sorted(tensors().items()))
+    torch.save(made, tmp_path / "x.pt")
+    assert [*tnp.weights(tmp_path / "x.pt")] == [*made]
+    assert [*tnp.weights(made)] == [*made]
+    names = ["lm_head", "h.1", "wte"]
+    header = {name: {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]} for i, name in enumerate(names)}
+    text = json.dumps(header).encode()
+    (tmp_path / "y.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(12))
+    assert [*tnp.weights(tmp_path / "y.safetensors")] == names

@@ -1,10 +1,11 @@
-"""Folders of which one file is not all: components are listed, and what is passed over is named, and never equal."""
+"""Folders of which one file is not all, and offloaded ones: what is passed over is named, and never equal."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,26 +107,22 @@ def _values(path: Path) -> dict[str, list[object]]:
 
 
 PASSED_OVER = {
-    "the other kind": ("pytorch_model.bin", "'pytorch_model.bin' is not listed; open it by its path"),
-    "the optimizer": ("optimizer.pt", "'optimizer.pt' is not listed; open it by its path"),
-    "a component of another kind": ("sub/part.pt", "'sub/part.pt' is not listed; open it by its path"),
-    "a .bin of any data": ("sub/data.bin", "'sub/data.bin' is not listed; open it by its path"),
-    "an ending in capitals": ("MODEL.SafeTensors", "'MODEL.SafeTensors' is not listed; open it by its path"),
-    "a checkpoint": (
-        "checkpoint-500/model.safetensors",
-        "'checkpoint-500' is not listed; open it by its path",
-    ),
-    "one of what lies deeper": (
-        "checkpoint-500/unet/model.safetensors",
-        "'checkpoint-500' is not listed; open it by its path",
-    ),
-}  # fmt: skip
+    "the other kind": "pytorch_model.bin",
+    "the optimizer": "optimizer.pt",
+    "a component of another kind": "sub/part.pt",
+    "a .bin of any data": "sub/data.bin",
+    "an ending in capitals": "MODEL.SafeTensors",
+    "a checkpoint": "checkpoint-500/model.safetensors",
+    "one of what lies deeper": "checkpoint-500/unet/model.safetensors",
+}
 
 
 @pytest.mark.parametrize("what", PASSED_OVER)
 def test_what_is_passed_over_is_named_and_not_equal(tmp_path, what):
     """Though all that is listed is."""
-    path, said = PASSED_OVER[what]
+    path = PASSED_OVER[what]
+    named = "checkpoint-500" if "checkpoint" in path else path
+    said = f"'{named}' is not listed; open it by its path"
     write(tmp_path / "model.safetensors")
     write(tmp_path / path)
     explorer = tnp.weights(tmp_path)
@@ -209,22 +206,14 @@ def test_what_lies_beside_tensors_of_a_component_is_compared(tmp_path):
 @pytest.mark.parametrize(
     ("paths", "said"),
     [
-        (
-            ["unet/a.fp16.safetensors", "unet/a.safetensors"],
-            "'unet/a.fp16.safetensors' is not listed; open it by its path",
-        ),
-        (
-            ["m-00001-of-00002.bin", "m-00002-of-00002.bin"],
-            "'w' lies in 'm-00002-of-00002.bin' and in another file, and is listed of the last",
-        ),
-        (
-            ["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors"],
-            "'w' lies in 'm-00001-of-00002.safetensors', where the index has it not",
-        ),
+        (["unet/a.fp16.safetensors", "unet/a.safetensors"], "'{}' is not listed; open it by its path"),
+        (["m-1-of-2.bin", "m-2-of-2.bin"], "'w' lies in '{1}' and in another file, and is listed of the last"),
+        (["m-1-of-2.safetensors", "m-2-of-2.safetensors"], "'w' lies in '{}', where the index has it not"),
     ],
-)
+)  # fmt: skip
 def test_a_weight_that_lies_twice_is_not_called_equal(tmp_path, paths, said):
     """Only one of the two is listed: the other one may differ, or have a NaN."""
+    said = said.format(*paths)
     for folder, value in (("a", 1.0), ("b", 2.0)):
         write(tmp_path / folder / paths[0], value)
         write(tmp_path / folder / paths[1])
@@ -236,3 +225,67 @@ def test_a_weight_that_lies_twice_is_not_called_equal(tmp_path, paths, said):
     assert not found.equal
     assert f"both: {said}" in found._not_listed
     assert said in found._first.scan().not_listed
+
+
+TENSORS = {
+    "w": torch.arange(6.0).view(2, 3), "b": torch.ones(3, dtype=torch.bfloat16), "deep.n": torch.tensor(7),
+    "f": torch.arange(4.0).half().view(2, 2), "flags": torch.tensor([True, False]),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    pytest.importorskip("accelerate.utils.offload").offload_state_dict(str(tmp_path / "x"), TENSORS)
+    return tmp_path / "x"
+
+
+def rewritten(folder: Path, change: Any) -> tnp.WeightsExplorer:
+    """Return what is there once `change` was applied to what the index tells."""
+    told = json.loads((folder / "index.json").read_text())
+    change(told)
+    (folder / "index.json").write_text(json.dumps(told))
+    return tnp.weights(folder)
+
+
+@pytest.mark.parametrize("by", ["", "index.json"])
+def test_the_values_are_those_that_were_offloaded(folder, by):
+    """By the folder and by its index; the code of each brings the same."""
+    explorer = tnp.weights(folder / by)
+    assert explorer.problems == [] and set(explorer) == set(TENSORS)
+    assert explorer.totals.parameters == sum(one.numel() for one in TENSORS.values())
+    import accelerate
+
+    for name, one in TENSORS.items():
+        entry = explorer[name]
+        assert (entry.shape, f"torch.{entry.dtype}") == (tuple(one.shape), str(one.dtype))
+        assert np.array_equal(entry.to_numpy(), tnp.to_numpy(one)), name
+        loaded = eval(entry.code, {"accelerate": accelerate})
+        assert np.array_equal(tnp.to_numpy(torch.as_tensor(loaded)), tnp.to_numpy(one)), name
+    assert tnp.compare(explorer, TENSORS).equal
+
+
+def test_what_the_index_tells_wrongly_is_a_problem_of_its_own(folder):
+    """Nor is a file outside of the folder opened."""
+    (folder.parent / "secret.dat").write_bytes(bytes(100))
+
+    def change(told: dict[str, Any]) -> None:
+        told["w"]["shape"] = [200, 3]
+        told["b"]["dtype"] = "float3"
+        told["deep.n"]["shape"] = "7"
+        told["gone"] = told["../secret"] = {"dtype": "float32", "shape": [1]}
+
+    explorer = rewritten(folder, change)
+    assert "has 24 bytes, and 2,400 are needed" in explorer["w"].problem
+    assert "a dtype of it that is not known, 'float3'" in explorer["b"].problem
+    assert explorer["deep.n"].problem == "accelerate's index has no shape of it"
+    assert "gone.dat' cannot be opened" in explorer["gone"].problem
+    assert "would lie outside of the folder" in explorer["../secret"].problem
+    assert len(explorer.problems) == 5 and explorer["f"].to_numpy().tolist() == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("told", [{}, {"a": 3}, {"a": {"shape": [1]}}])
+def test_another_index_is_refused(folder, told):
+    """As one that has nothing to do with accelerate."""
+    (folder / "index.json").write_text(json.dumps(told))
+    with pytest.raises(tnp.CheckpointError, match="is not an index of weights offloaded by accelerate"):
+        tnp.weights(folder)

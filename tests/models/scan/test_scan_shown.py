@@ -1,11 +1,14 @@
-"""What a scan has found, as text and as static HTML."""
+"""What a scan has found, as text, as static HTML, and as a table of pandas."""
 
 from __future__ import annotations
 
 import math
 import re
+import sys
 from html import unescape
 
+import pandas
+import pytest
 import torch
 
 import tensornp as tnp
@@ -103,3 +106,27 @@ def test_what_a_scan_shows_is_escaped_and_cut():
     assert "\x1b" not in text + html + repr(table)
     assert max(map(len, text.split("\n"))) < 1000
     assert any(line.startswith("'' ") for line in text.split("\n"))
+
+
+def test_weights_a_scan_and_a_comparison_are_frames(monkeypatch):
+    """A row for each weight, in the order of the mapping, with its attributes and its findings."""
+    first = {"weight": torch.randn(4, 3), "bias": torch.zeros(4)}
+    second = {"weight": first["weight"], "bias": torch.tensor([0, torch.nan, 0, 0])}
+    explorer, table, found = tnp.weights(first), tnp.weights(second).scan(), tnp.compare(first, second)
+    weights, scanned, compared = every = [one.to_frame() for one in (explorer, table, found)]
+    for frame, mapping in zip(every, (explorer, table, found), strict=True):
+        assert isinstance(frame, pandas.DataFrame)
+        assert list(frame.index) == list(mapping) and frame.index.name == "name"
+    for name, entry in explorer.items():
+        for column in ("kind", "shape", "dtype", "nbytes", "location", "code", "problem"):
+            assert weights.loc[name, column] == getattr(entry, column)
+    assert list(scanned.index) == ["bias", "weight"]
+    assert scanned.loc["bias", "findings"] == "1 of 4 is NaN"
+    assert scanned.loc["weight", "std"] == table["weight"].std
+    assert scanned["count"].sum() == 16
+    assert compared.loc["weight", "verdict"] == found["weight"].verdict
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for obj in (explorer, table, found):
+        with pytest.raises(tnp.MissingLibraryError, match="a frame needs pandas; install it, or take the mapping"):
+            obj.to_frame()
+    assert isinstance(tnp.MissingLibraryError(""), ImportError)

@@ -68,6 +68,7 @@ class WeightsComparison(Mapping[str, Comparison]):
         self.missing, self.unexpected, self._prefixes = names.missing, names.unexpected, names.prefixes
         self._pairs, self._exempt = names.pairs, exempt
         self._renamed = {a: b for a, b in names.pairs.items() if a != b}
+        self._names_of_second = {b: a for a, b in self._renamed.items()}
         self._beside = differing_values(first, second, names.prefixes)
         self._sources = first.source, second.source
         self._sides = sides_of(first, second)
@@ -122,10 +123,6 @@ class WeightsComparison(Mapping[str, Comparison]):
 
     def _called_here(self, name: str) -> str:
         return name if name in self._pairs else self._names_of_second.get(name, name)
-
-    @cached_property
-    def _names_of_second(self) -> dict[str, str]:
-        return {b: a for a, b in self._renamed.items()}
 
     @cached_property
     def _quantities(self) -> dict[str, str]:

@@ -41,12 +41,18 @@ class Source:
     plan: Any
     to_numpy: Any
     values: Any
-    stats: Any
+    is_part: Any = False
 
     @property
     def identity(self) -> object:
         """A key that is equal for names of the same elements."""
         return id(self)
+
+    def stats(self) -> TensorStats:
+        from tensornp.core.values.stats.compute import scan
+
+        # Rows and columns of a part have other numbers than those of the whole.
+        return scan(self.values(), in_depth=not self.is_part)
 
 
 class NoSource(Source):
@@ -110,8 +116,8 @@ class WeightEntry(Weight):
     _packed: Packed | None = None
     _several_numel: int | None = None
     """Elements that several tensors have together, if the shape does not tell."""
-    _elsewhere: int | None = None
-    """Elements on other ranks, if it is sharded."""
+    _numel_elsewhere: int = 0
+    """Elements on other ranks."""
     _is_pending: bool = False
     """Whether its values are not made yet: it is lazy, or an optimizer has no state of it."""
 
@@ -146,12 +152,8 @@ class WeightEntry(Weight):
         return math.prod(self.shape) if self.shape is not None and -1 not in self.shape else 0
 
     @property
-    def _numel_elsewhere(self) -> int:
-        return self._elsewhere or 0
-
-    @property
     def _nbytes_elsewhere(self) -> int:
-        return self._numel_elsewhere * stored_dtype(self.dtype).itemsize if self._elsewhere else 0
+        return self._numel_elsewhere and self._numel_elsewhere * stored_dtype(self.dtype).itemsize
 
     @property
     def _has_part(self) -> bool:
@@ -186,6 +188,7 @@ class WeightEntry(Weight):
 
     def plan(self, index: Any = ..., *, shard: str | None = None) -> Any:
         """Return a plan of `to_numpy` without reading a value; raises as `to_numpy` does."""
+        # Before the source is asked, which may have no values and no such method.
         of_shard = self._of_shard(shard)
         return self._source.plan(index, **of_shard)
 
@@ -221,7 +224,7 @@ class WeightEntry(Weight):
 
     def _of_shard(self, shard: str | None) -> dict[str, str]:
         check_shard(shard)
-        if shard is not None and self._elsewhere is not None:
+        if shard is not None and self._source.is_part:
             return {"shard": shard}
         self._check_readable()
         return {}
@@ -243,18 +246,18 @@ class WeightEntry(Weight):
         if self._packed is not None:
             said = f"{shown_name(self.name)} has {self.note}, whose statistics mean nothing; to_numpy gives them"
             raise NoDataError(said)
-        return self._source.stats()  # type: ignore[no-any-return]
+        return self._source.stats()
 
     def _check_readable(self, *, is_part_enough: bool = False) -> None:
         """Raise NoDataError if there are no values, with expressions to use instead."""
-        if not self.problem or (is_part_enough and self._elsewhere is not None):
+        if not self.problem or (is_part_enough and self._source.is_part):
             return
         tensor = self.code or "tensor"
         # A part of a sum is no value.
         local = f"{tensor}.to_local(), or " if self._numel_elsewhere else ""
         cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
         said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
-        raise NoDataError(said + (cure if self._elsewhere is not None else ""))
+        raise NoDataError(said + (cure if self._source.is_part else ""))
 
     _mime_, _repr_html_ = mime_of, html_of
 

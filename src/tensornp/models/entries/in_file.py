@@ -68,13 +68,8 @@ class StoredSource(Source):
         from tensornp.core.values.stored import StoredValues
 
         name = self.dtype_of_values
-        _torch_dtype(name)
+        _check_dtype(name)
         return StoredValues(self.shape, name, lambda box: tensor_of(self.read(box), name))
-
-    def stats(self) -> TensorStats:
-        from tensornp.core.values.stats.compute import scan
-
-        return scan(self.values(), in_depth=True)
 
     @property
     def num_tasks(self) -> int:
@@ -227,17 +222,15 @@ def tensor_of(bits: Array, name: str) -> torch.Tensor:
     """Return a tensor of dtype `name` over native elements, which share memory."""
     from tensornp.core.convert.to_tensor import tensor_over
 
-    _torch_dtype(name)
+    _check_dtype(name)
     return tensor_over(bits, name)
 
 
-def _torch_dtype(name: str) -> torch.dtype:
+def _check_dtype(name: str) -> None:
     import torch
 
     if not hasattr(torch, name):
         raise NoDataError(f"torch {torch.__version__} has no {name}; install a newer one")
-    found: torch.dtype = getattr(torch, name)
-    return found
 
 
 def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
@@ -255,13 +248,12 @@ def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Arr
 
 def weight_in(
     source: FileSource, name: str, code: str, *, kind: str = "tensor", nbytes: int | None = None, note: str = "",
-    problem: str = "", wanted_imports: tuple[str, ...] = (),
+    problem: str = "",
 ) -> WeightEntry:  # fmt: skip
     """Return a weight in a file; `nbytes` defaults to that of the stored elements."""
     shape, dtype = source.shape, source.dtype
     nbytes = nbytes_of(source) if nbytes is None else nbytes
-    problem = problem or why_no_array(shape)
-    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem, wanted_imports=wanted_imports)
+    return WeightEntry(name, kind, shape, dtype, nbytes, source, code, note, problem or why_no_array(shape))
 
 
 def nbytes_of(source: FileSource) -> int:

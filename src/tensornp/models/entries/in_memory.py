@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +26,6 @@ from tensornp.errors import BadRequestError, CopyRequiredError, NoDataError, Ten
 from tensornp.models.entries.entry import IN_PARTS, META, Source, WeightEntry
 from tensornp.models.entries.take import Array, Shape, taken_by
 from tensornp.models.names.quoted import part_of_storage
-
-if TYPE_CHECKING:
-    from tensornp.core.values.stats.record import TensorStats
 
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_SAID = 120
@@ -83,11 +80,6 @@ class ArraySource(Source):
         """Return a tensor to read, over the same memory if torch has such strides."""
         return values_of_array(self.held)
 
-    def stats(self) -> TensorStats:
-        from tensornp.core.values.stats.compute import scan
-
-        return scan(self.held, in_depth=True)
-
 
 def kind_of(tensor: Any) -> str:
     return "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "tensor"
@@ -104,19 +96,15 @@ def weight_of(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
         # Other weights are listed none the less.
         facts["problem"] = error_text(error)
     source = TensorSource(
-        tensor, facts["shape"], facts.pop("device", ""), "_several_numel" in facts, "_elsewhere" in facts
+        tensor, facts["shape"], facts.pop("device", ""), "_several_numel" in facts, "_numel_elsewhere" in facts
     )
     return WeightEntry(name, kind, code=code, _source=source, **facts)
 
 
 def _read_plain(tensor: Any, facts: dict[str, Any]) -> None:
     """Read the attributes of an ordinary tensor, which are true, and cost a fiftieth of all facts."""
-    numel, size, held = (
-        tensor.numel(),
-        tensor.element_size(),
-        0 if tensor.is_meta else tensor.untyped_storage().nbytes(),
-    )
-    nbytes = numel * size
+    numel, size = tensor.numel(), tensor.element_size()
+    nbytes, held = numel * size, 0 if tensor.is_meta else tensor.untyped_storage().nbytes()
     device = "cpu" if tensor.is_cpu else str(tensor.device)
     facts |= {"shape": tuple(tensor.shape), "dtype": name_of(tensor.dtype), "device": device, "nbytes": nbytes}
     if tensor.is_meta:
@@ -147,7 +135,7 @@ def _read(tensor: Any, facts: dict[str, Any]) -> None:
         facts["problem"] = _ON_META if info.data_state == META else wrapped
     if info.data_state == "remote":
         here, itemsize = info.numel - info._numel_elsewhere, info.itemsize
-        facts |= {"nbytes": here * itemsize, "_elsewhere": info._numel_elsewhere, "problem": IN_PARTS}
+        facts |= {"nbytes": here * itemsize, "_numel_elsewhere": info._numel_elsewhere, "problem": IN_PARTS}
         said = f"{here:,} of {info.numel:,} elements, {here * itemsize:,} of {info.numel * itemsize:,} bytes"
         facts["note"] = f"{info.type_name}, {said} on this rank"
         if info.shard is not None and info.shard.pending:
@@ -205,12 +193,6 @@ class TensorSource(Source):
 
     def values(self) -> Any:
         return self.held
-
-    def stats(self) -> TensorStats:
-        from tensornp.core.values.stats.compute import scan
-
-        # Rows and columns of a part have other numbers than those of the whole.
-        return scan(self.held, in_depth=not self.is_part)
 
     @outside_modes
     def _at(self, index: Any, shard: str | None) -> tuple[Any, Any]:

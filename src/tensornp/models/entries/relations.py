@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tensornp.core.memory.extents import Span
 
 _MAX_TIED = 1000
-"""Tied names of one tensor; of more, none lists the others."""
+"""Tied names of one tensor; of more, each lists one or two others."""
 
 
 def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
@@ -22,13 +22,11 @@ def relate(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
     every = list(entries)
     if all(one._source.held is None for one in every):
         # Weights in files need no torch.
-        return _tied(every, [identity_of(one) for one in every])
-    from tensornp.core.lowlevel.modes import outside_modes
+        keys = [identity_of(one) for one in every]
+    else:
+        from tensornp.core.lowlevel.modes import outside_modes
 
-    return _tied(every, outside_modes(list)(map(_elements_of, every)))
-
-
-def _tied(every: list[WeightEntry], keys: list[object]) -> list[WeightEntry]:
+        keys = outside_modes(list)(map(_elements_of, every))
     # Nearly all have one name: no list is made for each of these.
     first: dict[object, int] = {}
     tied: dict[int, list[int]] = {}
@@ -37,8 +35,8 @@ def _tied(every: list[WeightEntry], keys: list[object]) -> list[WeightEntry]:
         if one != number:
             tied.setdefault(one, [one]).append(number)
     for some in tied.values():
-        names = [every[number].name for number in some]
-        for number in some if len(some) <= _MAX_TIED else ():
+        names = [every[number].name for number in (some if len(some) <= _MAX_TIED else some[:2])]
+        for number in some:
             others = tuple(name for name in names if name != every[number].name)
             every[number] = every[number]._with_(tied_to=others)
     return every
@@ -69,16 +67,16 @@ def identity_of(entry: WeightEntry) -> object:
     return id(source) if entry.problem and source.itemsize else source.identity
 
 
-def not_counted(entries: Iterable[WeightEntry]) -> frozenset[str]:
-    """Return the names that totals leave out: repeated and computed weights."""
-    found: list[str] = []
+def each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights that totals count: neither repeated nor computed ones."""
+    found: list[WeightEntry] = []
     earlier: set[str] = set()
     for one in entries:
-        if one.kind == COMPUTED or not earlier.isdisjoint(one.tied_to):
-            found.append(one.name)
+        if one.kind != COMPUTED and earlier.isdisjoint(one.tied_to):
+            found.append(one)
         if one.tied_to:
             earlier.add(one.name)
-    return frozenset(found)
+    return found
 
 
 def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
@@ -105,25 +103,21 @@ def stored_in_memory(objects: list[Any]) -> tuple[int, int]:
     if not objects:
         return 0, 0
     from tensornp.core.lowlevel.modes import outside_modes
-
-    return outside_modes(_stored_in_memory)(objects)
-
-
-def _stored_in_memory(objects: Iterable[Any]) -> tuple[int, int]:
     from tensornp.core.memory.footprint import footprint_of
 
     pieces: list[Piece] = []
     spans: list[Span] = []
-    for one in objects:
-        try:
-            extents, own = footprint_of(one)
-            for extent in extents:
-                low, high = extent.bounds
-                stored = math.prod(n for n, step in zip(extent.shape, extent.strides, strict=True) if step)
-                numel = min(stored, (high - low) // extent.itemsize)
-                pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
-        except Exception:
-            # An error of a user's class hides no other.
-            continue
-        spans += own
+    with outside_modes():
+        for one in objects:
+            try:
+                extents, own = footprint_of(one)
+                for extent in extents:
+                    low, high = extent.bounds
+                    stored = math.prod(n for n, step in zip(extent.shape, extent.strides, strict=True) if step)
+                    numel = min(stored, (high - low) // extent.itemsize)
+                    pieces.append(Piece(extent.device, low, high, numel * extent.itemsize, numel))
+            except Exception:
+                # An error of a user's class hides no other.
+                continue
+            spans += own
     return counted_once(pieces)[0], sum(nbytes_by_device(spans).values())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from tensornp.errors import ChangedFileError, CheckpointError, MissingLibraryError, TensornpError
@@ -53,10 +53,6 @@ class Address:
         return posixpath.basename(str(self))
 
     @property
-    def suffix(self) -> str:
-        return posixpath.splitext(self.name)[1]
-
-    @property
     def parent(self) -> Address:
         return self / ""
 
@@ -98,11 +94,8 @@ _TAGS = "ETag etag LastModified last_modified last_commit mtime updated generati
 """Keys of fsspec's protocols for what changes with a file."""
 
 
-class Version(NamedTuple):
-    """The size of a remote file and its tag, which is empty if its server does not tell."""
-
-    nbytes: int
-    tag: str = ""
+Version = tuple[int, str]
+"""The size of a remote file and its tag, which is empty if its server does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +116,13 @@ class RemoteFile(ListedFile):
         """Ask for the first `nbytes` of a file."""
         version, head = _fetch(address, 0, nbytes)
         file = cls(str(address), address, version)
-        if len(head) == min(version.nbytes, BLOCK_NBYTES):
+        if len(head) == min(file.nbytes, BLOCK_NBYTES):
             file._blocks[0] = head
         return file
 
     @property
     def nbytes(self) -> int:
-        return self.version.nbytes
+        return self.version[0]
 
     @contextmanager
     def opened(self) -> Iterator[Reader]:
@@ -229,7 +222,7 @@ def _checked(answer: Any, said: str, offset: int, wanted: int) -> tuple[Version,
         is_packed = headers.get("Content-Encoding", "identity").lower() != "identity"
         count = int(part[2]) + 1 - offset if part and int(part[1]) == offset and not is_packed else 0
         if part and 0 < count <= min(wanted, int(part[3]) - offset) and answer.length in (None, count):
-            return Version(int(part[3]), f"{headers.get('ETag', '')} {headers.get('Last-Modified', '')}"), count
+            return (int(part[3]), f"{headers.get('ETag', '')} {headers.get('Last-Modified', '')}"), count
         raise CheckpointError(f"{said} has a server that sends other bytes than it is asked for; download it")
     if headers.get_content_type() == "text/html":
         cure = "take that of the file (in the Hugging Face Hub, with /resolve/ in place of /blob/)"
@@ -257,4 +250,4 @@ def _over_fsspec(address: Address, offset: int, nbytes: int) -> tuple[Version, b
         why = f"{type(error).__name__}; fsspec.open(...).open() tells more"
         raise CheckpointError(f"{said} cannot be read: {why}") from None
     tags = [(key, told[key]) for key in _TAGS if told.get(key) is not None]
-    return Version(size, str(tags or "")), data[:nbytes]
+    return (size, str(tags or "")), data[:nbytes]

@@ -40,7 +40,7 @@ class StoredChunk(NamedTuple):
     def source(self, dtype: str) -> FileSource:
         """Return its elements; CheckpointError if the item does not fit its shape."""
         with opened_item(self.file, self.offset, self.nbytes) as item:
-            found, storages, _ = torch_zip_of(item)
+            found, storages = torch_zip_of(item)
         tensor: Any = found.root
         record = storages.get(tensor.storage.key) if type(tensor) is PickledTensor and tensor.storage else None
         problem = why_unread(tensor, record) if record is not None else "it is not a tensor of torch.save"

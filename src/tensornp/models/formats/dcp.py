@@ -19,7 +19,7 @@ from tensornp.models.entries.take import Shape
 from tensornp.models.files.address import Place, why_outside
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.chunks import ChunkSource, StoredChunk, opened_item, why_not_whole
-from tensornp.models.formats.table import METADATA, Beside, Contents, listed, problems_of
+from tensornp.models.formats.table import METADATA, Beside, Contents, listed
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.optimizers import GROUPS, SavedOptimizer, optimizers_in
@@ -78,7 +78,7 @@ def open_dcp(folder: Place) -> Contents:
     known = {one.problem for one in entries}
     roots, values, more = _read(dict(islice(stored.items(), _MAX_VALUES)), known)
     optimizers, entries = _optimizers_of(told.get("planner_data"), entries, roots)
-    return Contents(entries, values, [*problems, *more, *problems_of(entries)], optimizers)
+    return Contents(entries, values, [*problems, *more], optimizers)
 
 
 def _read(
@@ -94,7 +94,7 @@ def _read(
             if left < 0 or len(values) > MAX_ENTRIES:
                 raise CheckpointError(f"values of more than {_MAX_NBYTES:,} bytes, or with too many parts")
             with opened_item(*place) as item:
-                found = torch_zip_of(item).found
+                found, _ = torch_zip_of(item)
         except TensornpError as error:
             problems += [NotListed(f"{shown_name(name)} is not read: {error}")] if str(error) not in known else []
             roots[name] = values[name] = NotBuilt("not read")

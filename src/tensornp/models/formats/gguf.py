@@ -103,18 +103,14 @@ QUANTIZED = {
 def read_gguf(file: ListedFile) -> Contents:
     """Return the weights and metadata of a GGUF file; CheckpointError if its header is malformed."""
     try:
-        entries, metadata = _header_of(file)
+        with file.scanned() as there:
+            header = ByteRange(there, 0, min(file.nbytes, MAX_HEADER_NBYTES), "its header")
+            entries, metadata = _contents(_Cursor(header, _PIECE_NBYTES), file)
     except CheckpointError as error:
         raise CheckpointError(f"{file.path!r} is not a valid GGUF file: {error}") from None
     overlap = set(overlapping({entry.name: entry.extents[0][1:] for entry in entries if not entry.problem}))
     said = "its bytes overlap those of another one"
     return Contents([one._with_(problem=said) if one.name in overlap else one for one in entries], metadata, [])
-
-
-def _header_of(file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
-    with file.scanned() as there:
-        header = ByteRange(there, 0, min(file.nbytes, MAX_HEADER_NBYTES), "its header")
-        return _contents(_Cursor(io.BufferedReader(header, _PIECE_NBYTES), header.nbytes), file)
 
 
 def _contents(cursor: _Cursor, file: ListedFile) -> tuple[list[WeightEntry], dict[str, Any]]:
@@ -141,7 +137,7 @@ def _contents(cursor: _Cursor, file: ListedFile) -> tuple[list[WeightEntry], dic
         if name in told or ndim > _MAX_NDIM:
             raise CheckpointError(f"{shown_name(name)} is there twice, or has {ndim:,} dimensions")
         told[name] = cursor.numbers("Q", ndim)[::-1], cursor.number("I"), cursor.number("Q")
-    first = -(-cursor.at // alignment) * alignment
+    first = -(-cursor.tell() // alignment) * alignment
     return [_entry(file, name, shape, kind, first + at) for name, (shape, kind, at) in told.items()], metadata
 
 
@@ -190,23 +186,18 @@ def _value(cursor: _Cursor, kind: int) -> Any:
     return kept if count <= _MAX_KEPT else f"{count:,} {name}: {', '.join(map(repr, kept))}, …"
 
 
-class _Cursor:
+class _Cursor(io.BufferedReader):
     """Reads a header from its beginning on."""
 
-    def __init__(self, stream: io.BufferedReader, nbytes: int) -> None:
-        self._stream, self._nbytes = stream, nbytes
-
-    @property
-    def at(self) -> int:
-        return self._stream.tell()
+    raw: ByteRange
 
     def take(self, count: int) -> bytes:
         self._check(count)
-        return self._stream.read(count)
+        return self.read(count)
 
     def _check(self, count: int) -> None:
-        if count > self._nbytes - self.at:
-            raise CheckpointError(f"its header is cut off: {count:,} bytes are to follow byte {self.at:,}")
+        if count > self.raw.nbytes - self.tell():
+            raise CheckpointError(f"its header is cut off: {count:,} bytes are to follow byte {self.tell():,}")
 
     def number(self, letter: str) -> Any:
         return self.numbers(letter, 1)[0]
@@ -220,7 +211,7 @@ class _Cursor:
 
     def skip(self, count: int) -> None:
         self._check(count)
-        self._stream.seek(count, io.SEEK_CUR)
+        self.seek(count, io.SEEK_CUR)
 
     def skip_texts(self, count: int) -> None:
         """Pass so many texts: a vocabulary has some hundred thousands."""

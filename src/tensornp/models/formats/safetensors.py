@@ -108,13 +108,9 @@ def _checked(name: str, facts: Any) -> tuple[int, int, str, str, Shape]:
     if type(facts) is not tuple:
         raise CheckpointError(f"{shown_name(name)} has no dtype, shape and data_offsets")
     dtype, shape, offsets = facts
-    if len(offsets) != 2 or not all(map(_is_size, (*offsets, *shape))):
+    if len(offsets) != 2 or not all(type(size) is int and 0 <= size <= _MAX_SIZE for size in (*offsets, *shape)):
         raise CheckpointError(f"{shown_name(name)} has a shape or offsets of a wrong type")
     return offsets[0], offsets[1], name, dtype, shape
-
-
-def _is_size(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= _MAX_SIZE
 
 
 def _dtype_of(name: str, told: str, shape: Shape, nbytes: int) -> tuple[str, Shape, str]:

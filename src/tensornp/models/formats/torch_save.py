@@ -98,16 +98,8 @@ _PIECE_NBYTES = 2**18
 """Bytes of a pickle that are read first, since a legacy file does not tell its length."""
 
 
-class TorchZip(NamedTuple):
-    """The pickle and the storages of a zip."""
-
-    found: Pickled
-    storages: dict[str, Record]
-    has_constants: bool
-
-
-def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) -> TorchZip:
-    """Return the contents of a zip of `torch.save`; CheckpointError if it is damaged."""
+def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) -> tuple[Pickled, dict[str, Record]]:
+    """Return the pickle and the storages of a zip of `torch.save`; CheckpointError if it is damaged."""
     records = members if members is not None else records_of(source)
     for name, one in records.items():
         if one.packed_nbytes is not None and not one.problem:
@@ -128,7 +120,7 @@ def torch_zip_of(source: ByteRange, members: dict[str, Record] | None = None) ->
     storages = {name[len(there) :]: one for name, one in records.items() if name.startswith(there)}
     if told != b"little":
         storages = {key: one._replace(problem="is not little-endian") for key, one in storages.items()}
-    return TorchZip(found, storages, f"{prefix}constants/0" in records)
+    return found, storages
 
 
 def why_unread(tensor: PickledTensor, record: Record | None) -> str:
@@ -147,9 +139,8 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
     with file.scanned() as there:
-        archive = torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members)
-    contents = _listed(file, archive.found, archive.storages)
-    if archive.has_constants:
+        contents = _listed(file, *torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members))
+    if any(name.endswith("/constants/0") for name in members):
         contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
     return contents
 
@@ -210,24 +201,24 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
         zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
     )
     entries: list[WeightEntry] = []
-    in_file = _Storages(file, storages, wanted)
+    in_file = _Storages(file, storages)
     names = unique_names([name or "tensor" for _, name, _, _ in tensors])
     for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
         code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
         if wanted:
             # torch would refuse it, or import what the file names.
             code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
-        entries.append(in_file.entry(tensor, name, code))
+        entry = in_file.entry(tensor, name, code)
+        entries.append(entry._with_(wanted_imports=wanted) if wanted else entry)
     optimizers, entries = optimizers_in(found.root, entries)
     return Contents(entries, besides, [*every, *map(NotListed, leaves.problems())], optimizers)
 
 
 class _Storages(NamedTuple):
-    """The storages of a file by key, and the imports that loading would make."""
+    """The storages of a file by key."""
 
     file: ListedFile
     records: dict[str, Record]
-    wanted: tuple[str, ...]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
         laid = partial(self._laid, name, code)
@@ -253,16 +244,14 @@ class _Storages(NamedTuple):
             note = part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk")
         return weight_in(
             source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
-            note=note, problem=problem, wanted_imports=self.wanted,
+            note=note, problem=problem,
         )  # fmt: skip
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
         kind = "parameter" if tensor.is_parameter else "tensor"
         if not tensor.dtype:
-            return nothing(name, kind, code, tensor.problem, self.file.path)._with_(wanted_imports=self.wanted)
-        return WeightEntry(
-            name, kind, tensor.shape, tensor.dtype, tensor.nbytes,
-            NoSource(self.file.path, identity=(self.file.path, id(tensor))), code, tensor.class_name, tensor.problem,
-            wanted_imports=self.wanted,
-        )  # fmt: skip
+            return nothing(name, kind, code, tensor.problem, self.file.path)
+        source = NoSource(self.file.path, identity=(self.file.path, id(tensor)))
+        facts = tensor.shape, tensor.dtype, tensor.nbytes
+        return WeightEntry(name, kind, *facts, source, code, tensor.class_name, tensor.problem)

@@ -22,7 +22,7 @@ from tensornp.models.live.listing import MAX_LEAVES, Listing
 from tensornp.models.live.module import list_module, parameters_of
 from tensornp.models.live.optimizer import list_optimizer
 from tensornp.models.optimizers import is_saved_optimizer, named_by, optimizers_in
-from tensornp.models.quantization import with_meaning, with_pairs
+from tensornp.models.quantization import with_meaning
 
 
 @outside_modes
@@ -55,7 +55,7 @@ def explorer_of(
         entries = named_by(entries, saved, parameters_of(model))
     entries, _ = with_meaning(relate(entries))
     return WeightsExplorer(
-        with_pairs(entries), expression or type(obj).__name__, metadata=values, problems=problems,
+        entries, expression or type(obj).__name__, metadata=values, problems=problems,
         is_of_module=is_of_module, classes=listing.classes,
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ def _list_container(
             own = [(one.name, one.what) for one in Listing().leaves(tree, "", "") if is_module(one.what)]
             list_optimizer(listing, leaf.what, leaf.name, leaf.code, model, [own, _modules_in(namespace)])
         elif (entry := listing.weight(leaf)) is not None:
-            listing.put(entry)
+            listing.entries.append(entry)
     return has_module
 
 

@@ -56,9 +56,6 @@ class Listing:
         self.num_repeated = 0
         self._unknown: list[tuple[str, Any]] = []
 
-    def put(self, entry: WeightEntry) -> None:
-        self.entries.append(entry)
-
     def leaves(self, tree: Any, name: str, code: str) -> Iterator[Leaf]:
         """Yield the first values of a tree."""
         every = leaves(tree, (None, ""))
@@ -67,7 +64,8 @@ class Listing:
                 # A history of millions of numbers is cut.
                 continue
             steps = [*steps_of(path)][-2::-1]
-            reached = code + "".join(map(code_of, steps)) if code and all(map(_is_written, steps)) else ""
+            codes = [code, *map(code_of, steps)]
+            reached = "".join(codes) if all(codes) else ""
             yield Leaf(what, joined(name, ".".join(map(key_of, steps))), reached, len(steps))
         if next(every, None) is not None:
             said = f"{name or 'it'} has more than {MAX_LEAVES:,} values, and the others are not listed"
@@ -79,10 +77,14 @@ class Listing:
         if is_plain_value(what):
             self.values.append((leaf.name, what))
             return None
-        found = _weight_of(what, leaf.name, leaf.code)
-        if found is None:
-            self.note(leaf.name, what, leaf.depth)
-        return found
+        if is_tensor_like(what):
+            return weight_of(leaf.name, kind_of(what), what, leaf.code)
+        if issubclass(type(what), np.ma.MaskedArray):
+            return nothing(leaf.name, "array", leaf.code, _MASKED, "cpu")
+        if is_array(what):
+            return array_weight(leaf.name, what, leaf.code)
+        self.note(leaf.name, what, leaf.depth)
+        return None
 
     def note(self, name: str, obj: Any, depth: int = 0) -> None:
         """Note an object that may hold weights, unless it is a container that is empty or contains itself."""
@@ -124,28 +126,18 @@ def key_of(step: Any) -> str:
 
 
 def code_of(step: Any) -> str:
-    """Return the part of the expression for a step."""
-    return f"[{_written(step[0])}]" if type(step) is tuple else str(step)
+    """Return the part of the expression for a step; empty for a key that cannot be written."""
+    if type(step) is not tuple:
+        return str(step)
+    (key,) = step
+    is_written = issubclass(type(key), str) or is_plain_value(key) or is_plain_tuple(key)
+    return f"[{_written(key)}]" if is_written else ""
 
 
 def _written(key: Any) -> str:
     if issubclass(type(key), str):
         return repr(str.__str__(key))
     return tuple_text(key) if is_plain_tuple(key) else key_text(key)
-
-
-def _is_written(step: Any) -> bool:
-    return (
-        type(step) is not tuple or issubclass(type(step[0]), str) or is_plain_value(step[0]) or is_plain_tuple(step[0])
-    )
-
-
-def _weight_of(what: Any, name: str, code: str) -> WeightEntry | None:
-    if is_tensor_like(what):
-        return weight_of(name, kind_of(what), what, code)
-    if issubclass(type(what), np.ma.MaskedArray):
-        return nothing(name, "array", code, _MASKED, "cpu")
-    return array_weight(name, what, code) if is_array(what) else None
 
 
 def plain_of(what: Any) -> Any:

@@ -66,10 +66,10 @@ class _Walk:
                     entry = offloaded_weight(entry, module, key, code)
                 if kind == "buffer" and key in passing and child is not None:
                     entry = noted(entry._with_(_saved_as=None), "not in the state dict")
-                self._listing.put(entry)
+                self._listing.entries.append(entry)
         self._list_attributes(module, name, code)
         for entry in computed_weights(module, code):
-            self._listing.put(entry._with_(name=joined(name, entry.name)))
+            self._listing.entries.append(entry._with_(name=joined(name, entry.name)))
         for key, step, child, kind in members:
             if kind == "" and is_module(child):
                 its_name = name if _is_wrapper(module, key) else joined(name, key)
@@ -86,7 +86,7 @@ class _Walk:
                     self._hidden.setdefault(id(leaf.what), (leaf.name, leaf.what))
                 elif issubclass(type(leaf.what), torch.Tensor) and id(leaf.what) not in self._registered:
                     entry = weight_of(leaf.name, "tensor", leaf.what, leaf.code)
-                    self._listing.put(noted(entry._with_(_saved_as=None), "not registered"))
+                    self._listing.entries.append(noted(entry._with_(_saved_as=None), "not registered"))
 
     def problems(self) -> Iterator[str]:
         if self._listing.num_repeated > MAX_REPEATED:

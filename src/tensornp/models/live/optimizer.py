@@ -58,7 +58,7 @@ def list_optimizer(
                 device = weight_of("", "", parameter, "").location
                 why = "no state yet" if is_empty else "its state has no tensor"
                 pending = nothing(its_name, STATE, reached, why, device, is_pending=True)
-                listing.put(pending._with_(_saved_as=(saved,)))
+                listing.entries.append(pending._with_(_saved_as=(saved,)))
     known = set(map(id, parameters))
     for key, held in items_of(state):
         if id(key) not in known:
@@ -76,8 +76,8 @@ def _list_tree(listing: Listing, tree: Any, name: str, code: str, saved: str, pl
         its_name = plain + tail if plain and is_plain_value(plain_of(leaf.what)) else leaf.name
         entry = listing.weight(leaf._replace(name=its_name))
         if entry is not None:
-            has_tensors = True
-            listing.put(entry._with_(kind=STATE if saved.startswith(STATE) else entry.kind, _saved_as=(saved + tail,)))
+            has_tensors, kind = True, STATE if saved.startswith(STATE) else entry.kind
+            listing.entries.append(entry._with_(kind=kind, _saved_as=(saved + tail,)))
     return has_tensors
 
 

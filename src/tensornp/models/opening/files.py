@@ -19,16 +19,8 @@ from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.relations import relate
 from tensornp.models.files.address import Address, Place, why_outside
 from tensornp.models.files.source_file import AbsentError, SourceFile
-from tensornp.models.formats.table import (
-    SAFETENSORS,
-    SHARDED_SUFFIXES,
-    Beside,
-    Contents,
-    listed,
-    problem_of_part,
-    problems_of,
-    read_contents,
-)
+from tensornp.models.formats import table
+from tensornp.models.formats.table import Contents
 from tensornp.models.names.quoted import natural, shown_name, shown_names
 from tensornp.models.quantization import may_have_meaning, with_meaning
 
@@ -48,31 +40,29 @@ _INDEX = re.compile(r".*\.index(\.\w+)?\.json")
 
 
 def open_file(path: Place) -> Contents:
-    """Return the contents of a file, with the configuration next to it.
-
-    At an address, the configuration is asked for only if it may say more about the weights.
-    """
-    form, found = read_contents(listed(path))
-    if form.is_apart:
-        is_asked = not isinstance(path, Address) or may_have_meaning(found.entries)
-        found = _with_config(found, path.parent if is_asked else None)
-    elif not (found.entries or found.metadata or found.problems or path.suffix == ".npz"):
-        raise CheckpointError(f"{str(path)!r} holds nothing")
-    else:
-        entries = relate(found.entries)
-        found = found._replace(entries=entries, problems=[*found.problems, *problems_of(entries)])
+    """Return the contents of a file."""
+    form, found = table.read_contents(table.listed(path))
+    if not form.is_apart:
+        if not (found.entries or found.metadata or found.problems or path.name.endswith(".npz")):
+            raise CheckpointError(f"{str(path)!r} holds nothing")
+        found = found._replace(entries=relate(found.entries))
+    found = with_config(found, path.parent, is_read=form.is_apart and not isinstance(path, Address))
     part = _PART.fullmatch(path.name)
-    count = int(part["count"]) if part else 1
-    said = [f"this is one of {count:,} parts; open its folder for all"] if count > 1 else []
-    return found._replace(problems=[*found.problems, *said])
+    if part and int(part["count"]) > 1:
+        found.problems.append(f"this is one of {int(part['count']):,} parts; open its folder for all")
+    return found
 
 
-def _with_config(found: Contents, folder: Place | None) -> Contents:
-    """Return contents with the meaning that the configurations in their folder give to codes."""
-    config, unread = config_beside(folder) if folder is not None else ({}, [])
+def with_config(found: Contents, folder: Place, *, is_read: bool = False) -> Contents:
+    """Return contents with the meaning that the configurations in their folder give to codes.
+
+    Unless it `is_read` in any case, a configuration is read only if it may say more about the weights.
+    """
+    config, unread = config_beside(folder) if is_read or may_have_meaning(found.entries) else ({}, [])
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
-    return Contents(_ordered(entries), metadata, [*found.problems, *unread, *untold, *problems_of(entries)])
+    problems = [*found.problems, *unread, *untold, *table.problems_of(entries)]
+    return found._replace(entries=_ordered(entries), metadata=metadata, problems=problems)
 
 
 def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
@@ -80,7 +70,7 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
     listed: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for one in entries:
         listed[one.location, one.dtype].append(one.name)
-    is_sorted = all(file.endswith(SAFETENSORS) and names == sorted(names) for (file, _), names in listed.items())
+    is_sorted = all(file.endswith(table.SAFETENSORS) and names == sorted(names) for (file, _), names in listed.items())
     return sorted(entries, key=lambda one: _place_of(one.name)) if is_sorted else entries
 
 
@@ -101,7 +91,7 @@ def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
 def open_parts(folder: Path, names: list[str]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
     found = _read_files(folder, names)
-    return _with_config(found._replace(problems=[*_missing(names), *found.problems]), folder)
+    return with_config(found._replace(problems=[*_missing(names), *found.problems]), folder, is_read=True)
 
 
 def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
@@ -112,13 +102,13 @@ def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] |
     every = list(files)
     for file in every:
         try:
-            form, contents = read_contents(listed(folder / file))
+            form, contents = table.read_contents(table.listed(folder / file))
         except UNREADABLE as error:
             if places is None and len(every) == 1:
                 raise
             problems.append(NotListed(error))
             continue
-        problems += [problem_of_part(file, problem) for problem in contents.problems]
+        problems += [table.problem_of_part(file, problem) for problem in contents.problems]
         said = with_more(said, contents.metadata)
         for entry in contents.entries if form.is_apart else relate(contents.entries):
             lies = f"{shown_name(entry.name)} lies in {shown_name(file)}"
@@ -144,7 +134,7 @@ def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] |
 def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
-    return Beside(both) if any(isinstance(one, Beside) and one for one in (first, second)) else both
+    return table.Beside(both) if any(isinstance(one, table.Beside) and one for one in (first, second)) else both
 
 
 def _missing(names: list[str]) -> list[str]:
@@ -174,7 +164,7 @@ def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
 
 def json_in(path: Place) -> dict[str, Any]:
     """Return the mapping in a file of JSON; CheckpointError if it has none."""
-    file = listed(path)
+    file = table.listed(path)
     if file.nbytes > _MAX_JSON_NBYTES:
         raise CheckpointError(f"{str(path)!r} has {file.nbytes:,} bytes, and {_MAX_JSON_NBYTES:,} are read")
     try:
@@ -199,7 +189,7 @@ def open_index(path: Place) -> Contents:
     refused: dict[str, str] = {}
     for name, place in places.items():
         why = why_outside(place)
-        if not why and not place.endswith(SHARDED_SUFFIXES):
+        if not why and not place.endswith(table.SHARDED_SUFFIXES):
             why = f"its file {shown_name(place)} has an unknown format"
         if why:
             refused[name] = why
@@ -209,7 +199,7 @@ def open_index(path: Place) -> Contents:
     said = [NotListed(f"{shown_name(name)} is refused: {why}") for name, why in refused.items()]
     metadata = with_more(found.metadata, own) if isinstance(own, dict) else found.metadata
     found = found._replace(metadata=metadata, problems=[*said, *found.problems])
-    return _with_config(found, path.parent)
+    return with_config(found, path.parent, is_read=True)
 
 
 def open_offload_folder(folder: Path) -> Contents:
@@ -221,8 +211,8 @@ def open_offload_folder(folder: Path) -> Contents:
     entries = [_offloaded(folder, name, one) for name, one in told.items()]
     others = sorted(name for name in os.listdir(folder) if name.removesuffix(OFFLOAD_SUFFIX) not in told)
     left = [name for name in others if name.endswith(OFFLOAD_SUFFIX)]
-    problems = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
-    return Contents(entries, {}, [*problems, *problems_of(entries)])
+    problems: list[str] = [NotListed(f"{shown_names(left)} not in its index, and not listed")] if left else []
+    return with_config(Contents(entries, {}, problems), folder)
 
 
 def _offloaded(folder: Path, name: str, told: dict[str, Any]) -> WeightEntry:

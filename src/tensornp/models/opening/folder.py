@@ -14,18 +14,7 @@ from tensornp.errors import ChangedFileError, CheckpointError
 from tensornp.models.entries.entry import NotListed, NotOfModule
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, MODEL_SUFFIXES, SAFETENSORS, Contents, problem_of_part
 from tensornp.models.names.quoted import shown_names
-from tensornp.models.opening.files import (
-    OFFLOAD_INDEX,
-    OFFLOAD_SUFFIX,
-    UNREADABLE,
-    is_index,
-    open_file,
-    open_index,
-    open_offload_folder,
-    open_parts,
-    parts_among,
-    with_more,
-)
+from tensornp.models.opening import files
 
 _MAX_FOLDERS = 5_000
 _TORCH = ".bin"
@@ -50,18 +39,18 @@ def open_folder(folder: Path) -> Contents:
     wrong: dict[str, CheckpointError | ChangedFileError] = {}
     left: list[str] = []
     taken: set[str] = set()
-    for at, files in names.items():
+    for at, there in names.items():
+        own = [name for name in there if not at or _OF_COMPONENT.fullmatch(name) or not _may_have_weights(name)]
         try:
-            own = (name for name in files if not at or _OF_COMPONENT.fullmatch(name) or not _may_have_weights(name))
-            opened = _model_in(folder / at, list(own))
-        except UNREADABLE as error:
+            opened = _model_in(folder / at, own)
+        except files.UNREADABLE as error:
             problems.append(NotListed(error))
             wrong.setdefault(at, error)
             continue
         if opened is not None:
             found[at], read = opened
             taken.update(at + name for name in read)
-        left += [at + name for name in files if _may_have_weights(name) and at + name not in taken]
+        left += [at + name for name in there if _may_have_weights(name) and at + name not in taken]
     saved: set[str] = set()
     lasting = {at: one for at, one in found.items() if not _checkpoint_of(at)}
     if not lasting and ("" in wrong or (wrong and not found)):
@@ -86,44 +75,45 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
     def not_listed(error: OSError) -> None:
         problems.append(NotListed(f"{error.filename!r} cannot be listed: {error.strerror}"))
 
-    for at, folders, files in islice(os.walk(str(folder), onerror=not_listed), _MAX_FOLDERS):
+    for at, folders, there in islice(os.walk(str(folder), onerror=not_listed), _MAX_FOLDERS):
         # A hidden folder is a cache, or the history of a repository.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         path = Path(at).relative_to(folder).as_posix()
-        found["" if path == "." else f"{path}/"] = sorted(files)
+        found["" if path == "." else f"{path}/"] = sorted(there)
     if len(found) == _MAX_FOLDERS:
         problems.append(NotListed(f"{str(folder)!r} has {_MAX_FOLDERS:,} folders or more, and not all are looked into"))
     return found, problems
 
 
 def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
+    """Return the model of a folder, if there is one, and the names of its files."""
     if METADATA in names:
         from tensornp.models.formats.dcp import open_dcp
 
-        return open_dcp(folder), []
+        return files.with_config(open_dcp(folder), folder), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
-    indices = [name for name in names if is_index(name)]
+    indices = [name for name in names if files.is_index(name)]
     for suffix in _SEVERAL_FILES:
-        files = [name for name in names if name.endswith(suffix)]
+        there = [name for name in names if name.endswith(suffix)]
         own = [name for name in indices if suffix in name]
-        if own and files:
+        if own and there:
             return _open_index(folder, _one_of(folder, own))
-        parts, is_one_whole = parts_among(files)
-        if is_one_whole and (parts == files or suffix != SAFETENSORS):
-            return open_parts(folder, parts), parts
-        if files and suffix == SAFETENSORS:
-            name = _one_of(folder, files)
-            return open_file(folder / name), [name]
+        parts, is_one_whole = files.parts_among(there)
+        if is_one_whole and (parts == there or suffix != SAFETENSORS):
+            return files.open_parts(folder, parts), parts
+        if there and suffix == SAFETENSORS:
+            name = _one_of(folder, there)
+            return files.open_file(folder / name), [name]
     if indices:
         return _open_index(folder, _one_of(folder, indices))
-    if OFFLOAD_INDEX in names and any(name.endswith(OFFLOAD_SUFFIX) for name in names):
-        return open_offload_folder(folder), []
+    if files.OFFLOAD_INDEX in names and any(name.endswith(files.OFFLOAD_SUFFIX) for name in names):
+        return files.open_offload_folder(folder), []
     others = [name for name in names if _may_have_weights(name)]
     others = [name for name in others if not _OPTIMIZER.fullmatch(name)] or others
     if len(others) > 1:
         raise _several(folder, others)
-    return (open_file(folder / others[0]), others) if others else None
+    return (files.open_file(folder / others[0]), others) if others else None
 
 
 def _one_of(folder: Path, names: list[str]) -> str:
@@ -139,7 +129,7 @@ def _several(folder: Path, names: list[str]) -> CheckpointError:
 
 
 def _open_index(folder: Path, name: str) -> tuple[Contents, list[str]]:
-    found = open_index(folder / name)
+    found = files.open_index(folder / name)
     return found, [Path(os.path.relpath(folder / one.location, folder)).as_posix() for one in found.entries]
 
 
@@ -152,7 +142,7 @@ def _joined(found: dict[str, Contents]) -> Contents:
             for one in component.entries:
                 tied = tuple(prefix + other for other in one.tied_to)
                 entries.append(one._with_(name=prefix + one.name, tied_to=tied))
-            metadata = with_more(metadata, component.metadata, prefix)
+            metadata = files.with_more(metadata, component.metadata, prefix)
             problems += [problem_of_part(prefix.rstrip("."), problem) for problem in component.problems]
     return Contents(entries, metadata, problems, whole.optimizers)
 

@@ -12,15 +12,8 @@ from tensornp.models.files.address import Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
-from tensornp.models.opening.files import (
-    OFFLOAD_INDEX,
-    is_index,
-    open_file,
-    open_index,
-    open_offload_folder,
-)
+from tensornp.models.opening import files
 from tensornp.models.optimizers import named_by
-from tensornp.models.quantization import with_meaning, with_pairs
 
 if TYPE_CHECKING:
     import torch
@@ -40,17 +33,15 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
-    parameters = None
+    entries = found.entries
     if model is not None:
         # Files alone are read without the readers of memory.
         from tensornp.models.live.module import parameters_of
 
-        parameters = parameters_of(model)
-    if model is not None and not found.optimizers:
-        said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
-        raise BadRequestError(f"{said}; leave model out")
-    entries, _ = with_meaning(named_by(found.entries, found.optimizers, parameters))
-    entries = with_pairs(entries, found.metadata.get("adapter_config"))
+        if not found.optimizers:
+            said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
+            raise BadRequestError(f"{said}; leave model out")
+        entries = named_by(entries, found.optimizers, parameters_of(model))
     return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
 
 
@@ -100,11 +91,11 @@ def _open(there: Place) -> Contents:
     if there.name == METADATA:
         from tensornp.models.formats.dcp import open_dcp
 
-        return open_dcp(there.parent)
+        return files.with_config(open_dcp(there.parent), there.parent)
     if there.name.endswith(ITEMS_SUFFIX):
         raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
-    if is_index(there.name):
-        return open_index(there)
-    if isinstance(there, Path) and there.name == OFFLOAD_INDEX:
-        return open_offload_folder(there.parent)
-    return open_file(there)
+    if files.is_index(there.name):
+        return files.open_index(there)
+    if isinstance(there, Path) and there.name == files.OFFLOAD_INDEX:
+        return files.open_offload_folder(there.parent)
+    return files.open_file(there)

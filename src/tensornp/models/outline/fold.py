@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,9 +14,7 @@ from tensornp.models.names.quoted import names_above
 
 _MAX_DEPTH = 100
 """Keys of a name; the rest of a longer one is one key."""
-_MAX_DIGITS = 18
-_MAX_COMPARED = 200
-"""Weights of a part that are compared with those of its neighbours."""
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _MAX_NAMED = 3
 HOLDERS = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict")
 """Classes that hold others, and do nothing."""
@@ -133,7 +132,7 @@ def _of_children(children: list[Branch]) -> list[Branch]:
     alike: dict[Any, list[Branch]] = {}
     for child in children:
         # Modules without weights stay between their neighbours.
-        is_numbered = not child.module and _is_number(child.label.partition(".")[0])
+        is_numbered = not child.module and _NUMBER.fullmatch(child.label.partition(".")[0])
         alike.setdefault(child.signature if is_numbered else child.label, []).append(child)
     if len(alike) == len(children):
         return children
@@ -144,10 +143,6 @@ def _of_children(children: list[Branch]) -> list[Branch]:
         if key != usual and type(key) is int and (branch.below or "." in branch.label):
             branch.unlike = _difference(_kinds(branch), _kinds(found[usual])) or branch.unlike
     return list(found.values())
-
-
-def _is_number(key: str) -> bool:
-    return key.isdecimal() and key.isascii() and len(key) <= _MAX_DIGITS and str(int(key)) == key
 
 
 def _merged(group: list[Branch]) -> Branch:
@@ -170,7 +165,7 @@ def _kinds(branch: Branch) -> dict[str, tuple[Any, ...]]:
     rest = branch.label.partition("}" if branch.label.startswith("{") else ".")[2].lstrip(".")
     found = {"": _kind(branch.entries[0])} if branch.entries else {}
     for name, one, _ in _walk(branch.below):
-        if one.entries and len(found) < _MAX_COMPARED:
+        if one.entries:
             found[name] = _kind(one.entries[0])
     return {".".join(filter(None, (rest, name))): kind for name, kind in found.items()}
 

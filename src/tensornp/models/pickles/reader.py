@@ -175,13 +175,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
             made.items = keywords
         self.append(made)
 
-    def load_inst(self) -> None:
-        module, name = (self.readline()[:-1].decode("ascii") for _ in range(2))
-        args = tuple(self.pop_mark())
-        self.append(self.call(self.find_class(module, name), args))
-
-    def load_obj(self) -> None:
-        func, *args = self.pop_mark()
+    def _instantiate(self, func: Any, args: Any) -> None:
         self.append(self.call(func, tuple(args)))
 
     def load_build(self) -> None:
@@ -226,7 +220,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.read(8)
 
 
-_CHANGED = ("REDUCE NEWOBJ_EX INST OBJ BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME").split()
+_CHANGED = ("REDUCE NEWOBJ_EX BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME").split()
 _Reader.dispatch |= {getattr(pickle, name)[0]: getattr(_Reader, f"load_{name.lower()}") for name in _CHANGED}
 _Reader.dispatch[pickle.NEWOBJ[0]] = _Reader.load_reduce
 

@@ -13,17 +13,7 @@ from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
 from tensornp.core.tensor.strides import num_reached
 from tensornp.errors import CheckpointError
-from tensornp.models.pickles.reader import (
-    MAX_NBYTES,
-    Function,
-    Import,
-    Maker,
-    Opaque,
-    Pickled,
-    PickledSet,
-    mapping_of,
-    read_pickle,
-)
+from tensornp.models.pickles import reader
 
 MAX_NAME = 60
 """Characters of a word of the file that is shown."""
@@ -86,10 +76,10 @@ class PickledTensor(NamedTuple):
         return self.wrapped_nbytes if self.storage is None else math.prod(self.shape) * itemsize
 
 
-def read_torch_pickle(data: bytes, said: str, max_nbytes: int = MAX_NBYTES) -> Pickled:
+def read_torch_pickle(data: bytes, said: str, max_nbytes: int = reader.MAX_NBYTES) -> reader.Pickled:
     """Return the contents of a pickle; CheckpointError, which begins with `said`, if it is not sound."""
     try:
-        return read_pickle(data, _maker_of, _storage_of, max_nbytes)
+        return reader.read_pickle(data, _maker_of, _storage_of, max_nbytes)
     except CheckpointError as error:
         raise CheckpointError(f"{said} cannot be looked through: {error}") from None
 
@@ -106,12 +96,12 @@ def sizes_of(value: Any) -> tuple[int, ...] | None:
 
 def torch_name(value: Any) -> str:
     """Return the name of an import from torch, such as a dtype; empty for any other value."""
-    return value.what.name if type(value) is Function and value.what.module == "torch" else ""
+    return value.what.name if type(value) is reader.Function and value.what.module == "torch" else ""
 
 
 def class_of(value: Any) -> tuple[str, str]:
     """Return module and name of the class or function of an object; two empty texts if it has none."""
-    what = value.what if type(value) in (Opaque, Function) else None
+    what = value.what if type(value) in (reader.Opaque, reader.Function) else None
     return (what.module, what.name) if what is not None else ("", "")
 
 
@@ -124,7 +114,7 @@ def _storage_of(pid: Any) -> Any:
     key, _, numel, *view = facts
     dtype = _STORAGES.get(class_of(cls)[1], "")
     if type(key) not in (str, int) or not dtype or not is_size(numel) or any(view):
-        return Opaque(None)
+        return reader.Opaque(None)
     return Storage(str(key), dtype, _ITEMSIZES[dtype], numel * _ITEMSIZES[dtype])
 
 
@@ -166,7 +156,7 @@ def _parameter(data: Any, *_: Any) -> Any:
 
 def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
     """Return the tensor of a subclass: of a class that wraps others, or with values of its own."""
-    if type(func) is Function and func.what == _WRAPPER:
+    if type(func) is reader.Function and func.what == _WRAPPER:
         return _wrapper(args[0], args[1], args[2], state)
     return func.make(*args)
 
@@ -213,17 +203,17 @@ def _first(value: Any, *_: Any) -> Any:
     return value
 
 
-def _of(modules: str, names: str, make: Maker | None = None) -> dict[Import, Maker | None]:
-    return {Import(module, name): make for module in modules.split() for name in names.split()}
+def _of(modules: str, names: str, make: reader.Maker | None = None) -> dict[reader.Import, reader.Maker | None]:
+    return {reader.Import(module, name): make for module in modules.split() for name in names.split()}
 
 
-_WRAPPER = Import("torch._utils", "_rebuild_wrapper_subclass")
+_WRAPPER = reader.Import("torch._utils", "_rebuild_wrapper_subclass")
 _BUILTINS = "builtins __builtin__"
-_TENSOR_IMPORTS: dict[Import, Maker | None] = (
-    _of("collections", "OrderedDict", mapping_of)
-    | _of("collections", "defaultdict", lambda _=None, given=(): mapping_of(given))
-    | _of(_BUILTINS, "set frozenset", PickledSet)
-    | _of(_BUILTINS, "dict", mapping_of)
+_TENSOR_IMPORTS: dict[reader.Import, reader.Maker | None] = (
+    _of("collections", "OrderedDict", reader.mapping_of)
+    | _of("collections", "defaultdict", lambda _=None, given=(): reader.mapping_of(given))
+    | _of(_BUILTINS, "set frozenset", reader.PickledSet)
+    | _of(_BUILTINS, "dict", reader.mapping_of)
     | _of("torch", "Size", _first)
     | _of("torch", "device", _text)
     | _of("torch.serialization", "_get_layout", _text)
@@ -251,10 +241,10 @@ _PLAIN_IMPORTS = (
 """Other imports whose calls give plain values."""
 
 
-def is_of_tensors(what: Import) -> bool:
+def is_of_tensors(what: reader.Import) -> bool:
     is_dtype = what.module == "torch" and (what.name in _STORAGES or what.name in KNOWN)
     return what in _TENSOR_IMPORTS or is_dtype or bool(_OF_TENSORS.fullmatch(str(what)))
 
 
-def _maker_of(what: Import) -> Maker | None:
+def _maker_of(what: reader.Import) -> reader.Maker | None:
     return _first if what.module == "torch.return_types" else _TENSOR_IMPORTS.get(what) or _PLAIN_IMPORTS.get(what)

@@ -20,7 +20,6 @@ ODD_RANK = QUIET_RANK + 2
 PLAIN_RANK = QUIET_RANK + 3
 """Rank of all ones or all zeros, as biases and norms are before training."""
 EQUAL_RANK = QUIET_RANK + 4
-MASK_RANK = QUIET_RANK + 5
 _HUGE = 1e30
 _FLOATS = ("float", "bfloat", "complex")
 _ADAPTER = re.compile(r"lora_(?:B|up|embedding_B)(?:\.|$)")
@@ -139,7 +138,7 @@ RULES: tuple[tuple[int, str, Callable[[WeightEntry, TensorStats], _Told]], ...] 
     (QUIET_RANK + 1, "with channels that stand out", _outlying),
     (PLAIN_RANK, "all ones or all zeros", lambda entry, stats: _constant(entry, stats, is_plain=True)),
     (
-        MASK_RANK, "masks",
+        QUIET_RANK + 5, "masks",
         lambda _, stats: [f"a mask: {_share(stats.neginf, stats.count, '-Inf')}, the others are 0"] * is_mask(stats),
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes
-from tensornp.models.entries.relations import not_counted
+from tensornp.models.entries.relations import each_once
 from tensornp.models.explorer import Totals, WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
@@ -91,9 +91,7 @@ def _heading(explorer: WeightsExplorer, common: tuple[str, ...], class_name: str
     if spread:
         parameters += on_this_rank(f"{here:,}")
         nbytes = format_nbytes(spread[1]) + on_this_rank(format_nbytes(explorer.nbytes_here))
-    every = list(explorer.values())
-    elsewhere = not_counted(every)
-    own = [one for one in every if one._is_trained is not None and one.name not in elsewhere]
+    own = [one for one in each_once(explorer.values()) if one._is_trained is not None]
     trained = sum(one.numel for one in own if one._is_trained)
     is_said = trained and not spread and not all(one._is_trained for one in own)
     source, own_class = cut_inside(explorer.source, _MAX_SOURCE), explorer.classes.get("", "").partition(" ")[0]
