@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,19 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hold the garbage collector back: a listing makes many objects that stay, and it would look at them again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_uncollected()
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
     """Return the explorer of a file, an index, a folder or an address."""
     typed = os.path.expanduser(os.fsdecode(path))
