@@ -40,8 +40,8 @@ def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
 
 
 def static(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
-    """Return an output without live parts, logs and the paths of a traceback; None if nothing is left."""
-    if output.get("name") == "stderr":
+    """Return an output without live parts, logs, progress and the paths of a traceback; None if nothing is left."""
+    if output.get("name") == "stderr" or "\r" in output.get("text", ""):
         return None
     if output.output_type == "error":
         output.traceback = [f"{output.ename}: {output.evalue}"]

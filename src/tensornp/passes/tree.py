@@ -93,7 +93,7 @@ class CallTree:
         return first if len(branch.entries) == 1 else len(self.calls) + first
 
     def opened(self, *, has_open_repeats: bool) -> frozenset[int]:
-        """Return the branches that are open at first: the way to the first finding, others while there is room."""
+        """Return the branches that are open at first: the way to a finding, and others while there is room."""
         found: set[int] = set()
         way = self.around(min(self._told)) if self._told else frozenset()
         num_lines, numbers = min(len(self.top), _MAX_BESIDE), count()

@@ -77,7 +77,7 @@ def summary_text(summary: Any, max_height: int = 0) -> str:
 
 
 def summary_bundle(summary: Any, options: DisplayOptions, *, max_height: int = 0, anchor: str = "") -> dict[str, str]:
-    """Return a card or a table as text and as static HTML by MIME type; `anchor` is a class for its live part."""
+    """Return text and static HTML of a card or a table; `anchor` is a class for its live part."""
     what = _name_of(summary)
     if not isinstance(summary, TensorSummary):
         return displayed(what, lambda: _document(summary, options), anchor)

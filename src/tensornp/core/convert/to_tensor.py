@@ -105,7 +105,7 @@ def tensor_from_numpy(
     obstacle = why_copied(given, str(device))
     if copy is False and obstacle:
         raise errors.CopyRequiredError(f"{obstacle} cannot share memory with a tensor; pass copy=None to allow a copy")
-    return tensor_over(given, facts.name).to(device, copy=bool(copy or obstacle))
+    return quietly(tensor_over(given, facts.name).to, device, copy=bool(copy or obstacle))
 
 
 @outside_modes

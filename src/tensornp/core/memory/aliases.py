@@ -26,7 +26,7 @@ from tensornp.core.tensor.paths import Kind, Path
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.errors import BadRequestError, NotATensorError
 
-MAX_SECONDS = 1.0
+MAX_SECONDS, _LONGEST = 1.0, 1e9
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
 
@@ -107,7 +107,8 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    if not isinstance(max_seconds, (int, float)):
+    # A long integer cannot be added to a time.
+    if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
         raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
     return find_aliases(obj, namespace, max_seconds)[0]
 

@@ -29,7 +29,7 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Hold the garbage collector back: a listing makes many objects that stay, and it would look at them again."""
+    """Hold the garbage collector back: a listing makes many objects, and all of them stay."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -43,7 +43,7 @@ def panel_html(call: Call, record: PassRecord) -> str:
 
 
 def plain_title(call: Call) -> str:
-    """Return the title of a call where it stands alone: of an operator, without the backticks of a sentence."""
+    """Return the title of a call that stands alone: without the backticks of an operator."""
     return call.title.strip("`")
 
 
