@@ -16,25 +16,23 @@ __all__ = ["TensorChildren", "TensorLine"]
 if os.environ.get("TENSORNP_DEBUGGER") == "0":
     __all__ = []
 
-_PANE = "tensornp.fronts.debugger"
-
 
 def _is_tensor_class(cls: Any) -> bool:
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     return tensor is not None and isinstance(cls, type) and tensor in cls.__mro__
 
 
-def _is_child_class(cls: Any, *names: str) -> bool:
-    """Return whether instances are children of an expanded tensor."""
-    return getattr(cls, "__module__", "") == _PANE and cls.__name__ in names
+def _is_words(cls: Any) -> bool:
+    """Return whether instances are texts among the children of an expanded tensor."""
+    return getattr(cls, "__module__", "") == "tensornp.fronts.debugger" and cls.__name__ == "Words"
 
 
 class TensorLine(StrPresentationProvider):
     """A tensor in a line, and its children."""
 
     def can_provide(self, type_object: Any, type_name: str) -> bool:
-        """Return whether this is a class of tensors, or of their children."""
-        return _is_tensor_class(type_object) or _is_child_class(type_object, "Words", "Figures")
+        """Return whether this is a class of tensors, or of the texts below them."""
+        return _is_tensor_class(type_object) or _is_words(type_object)
 
     def get_str(self, val: Any, *_: Any) -> str:
         """Return the line of a tensor, or the text of a child."""
@@ -49,15 +47,13 @@ class TensorChildren(TypeResolveProvider):
     """The children of an expanded tensor, instead of all its attributes."""
 
     def can_provide(self, type_object: Any, type_name: str) -> bool:
-        """Return whether this is a class of tensors, or of their statistics."""
-        return _is_tensor_class(type_object) or _is_child_class(type_object, "Figures")
+        """Return whether this is a class of tensors."""
+        return _is_tensor_class(type_object)
 
     def get_contents_debug_adapter_protocol(self, obj: Any, fmt: Any = None) -> list[tuple[str, Any, Any]]:
         """Return each child with its name and the end of its expression."""
-        from tensornp.fronts.debugger import Figures, children_of
+        from tensornp.fronts.debugger import children_of
 
-        if isinstance(obj, Figures):
-            return obj.children()
         return children_of(obj) if _is_tensor_class(type(obj)) else []
 
     def get_dictionary(self, var: Any) -> dict[str, Any]:

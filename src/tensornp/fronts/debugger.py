@@ -16,7 +16,7 @@ from tensornp.core.convert.receipt import no_data_text
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.gradients import NOT_LOOKED_AT, Unguarded
-from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.card import LINE_VALUES, TensorSummary
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.facts import TensorInfo
@@ -25,14 +25,15 @@ from tensornp.core.tensor.stand_ins import stand_in_of
 from tensornp.core.values.shown.preview import first_values
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.compute import scan
+from tensornp.core.values.stats.record import TensorStats, alarms_of
 from tensornp.errors import UnsupportedTensorError
+from tensornp.render.pictures.stats_line import stats_line_text
 from tensornp.render.tensor.badges import badges_of
 
 MAX_READ_NBYTES = 2**22
 """Bytes that statistics read at most."""
 Child = tuple[str, Any, str | None]
 """A name, a value, and what follows the name of the tensor in an expression of that value."""
-_FIGURES = ("count", "nan", "posinf", "neginf", "zeros", "min", "max", "mean", "std", "norm")
 _Result = TypeVar("_Result")
 
 
@@ -43,28 +44,6 @@ class Words(str):
 
     def __repr__(self) -> str:
         return str(self)
-
-
-class Figures:
-    """Statistics of a tensor, read when they are expanded."""
-
-    __slots__ = ("_info", "_tensor")
-
-    def __init__(self, tensor: torch.Tensor, info: TensorInfo) -> None:
-        self._tensor, self._info = tensor, info
-
-    def __repr__(self) -> str:
-        return f"expand to read {counted(self._info.numel, 'element')}"
-
-    def children(self) -> list[Child]:
-        """Return the statistics, or why there are none."""
-
-        def read() -> list[Child]:
-            stats = scan(self._tensor, info=_facts(self._tensor))
-            numbers = [(name, getattr(stats, name), None) for name in _FIGURES]
-            return [*(one for one in numbers if one[1] is not None), ("of", Words(stats.scope), None)]
-
-        return _guarded(read, lambda reason: [("not read", Words(reason), None)])
 
 
 def line_of(tensor: torch.Tensor) -> str:
@@ -130,4 +109,8 @@ def _children(tensor: torch.Tensor, info: TensorInfo) -> Iterator[Child]:
     yield "first values", Words(unread or first_values(tensor, info, decide(info), LINE_VALUES)), None
     if not unread and nbytes_unasked(info) > MAX_READ_NBYTES:
         unread = f"not read: the values take more than {format_nbytes(MAX_READ_NBYTES)}; tnp.stats reads them"
-    yield "statistics", Words(unread) if unread else Figures(tensor, info), None
+    yield "statistics", Words(unread or _figures(scan(tensor, info=info, num_threads=1))), None
+
+
+def _figures(stats: TensorStats) -> str:
+    return " · ".join([*(one.text for one in alarms_of(stats)), stats_line_text(stats)])
