@@ -78,11 +78,10 @@ def summary_text(summary: Any, max_height: int = 0) -> str:
 
 def summary_bundle(summary: Any, options: DisplayOptions, *, max_height: int = 0, anchor: str = "") -> dict[str, str]:
     """Return text and static HTML of a card or a table; `anchor` is a class for its live part."""
-    what = _name_of(summary)
     if not isinstance(summary, TensorSummary):
-        return displayed(what, lambda: _document(summary, options), anchor)
+        return displayed(_name_of(summary), lambda: _document(summary, options), anchor)
     html = partial(tensor_html, summary, options, anchor=anchor)
-    return bundle(what, lambda: tensor_text(summary, max_height), html)
+    return bundle(summary.type_name, lambda: tensor_text(summary, max_height), html)
 
 
 def _name_of(summary: Any) -> str:

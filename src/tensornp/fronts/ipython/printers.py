@@ -131,14 +131,13 @@ class TensorPrinters:
         from tensornp.fronts.ipython.cell import reaching_expression, typed_expression
         from tensornp.render.show import shown_of, summary_bundle, summary_text
 
-        expression = "" if is_one else reaching_expression(obj, self._shell)
-        summary = shown_of(obj, self._config.options, self._look, expression, self._shell.user_ns)
+        expression, options = "" if is_one else reaching_expression(obj, self._shell), self._config.options
+        summary = shown_of(obj, options, self._look, expression, self._shell.user_ns)
         if summary is None or (type(summary) is Unshown and not is_one):
             return None
         if type(summary) is TensorSummary and not summary.surroundings.name:
             around = replace(summary.surroundings, typed=typed_expression(self._shell))
             summary = replace(summary, surroundings=around)
-        options = self._config.options
         max_height = options.max_height if self._is_in_terminal() else 0
         if not self._formatter.formatters["text/html"].enabled:
             return {"text/plain": summary_text(summary, max_height)}

@@ -29,9 +29,6 @@ class Badge:
     tone: Tone = "plain"
 
 
-_last: list[tuple[TensorSummary | None, tuple[Badge, ...]]] = [(None, ())]
-
-
 def badges_line(badges: Sequence[Badge]) -> Part:
     return Part(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
@@ -50,15 +47,7 @@ def badge_html(badge: Badge, *, is_told: bool = False, is_link: bool = False) ->
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
-    """Return the badges of a tensor in display order; the text and the HTML of one card share them."""
-    known, badges = _last[0]
-    if known is not summary:
-        badges = _badges_of(summary)
-        _last[0] = summary, badges
-    return badges
-
-
-def _badges_of(summary: TensorSummary) -> tuple[Badge, ...]:
+    """Return the badges of a tensor in display order."""
     info = summary.info
     if info is None:
         return (Badge("type", summary.type_name, "The type of the tensor; its metadata cannot be read.", "alarm"),)
@@ -195,7 +184,7 @@ def _peculiarities(info: TensorInfo) -> Iterator[Badge]:
     if info._array_shape != info.shape:
         title = f"Each element packs several values, so the array has shape {info._array_shape}."
         yield Badge("packed", f"packed · {info._array_shape}", title)
-    yield from (Badge(word, word, sentence) for word, attribute, sentence in _FLAGS if getattr(info, attribute))
+    yield from [Badge(word, word, sentence) for word, attribute, sentence in _FLAGS if getattr(info, attribute)]
     if info._is_expanded:
         yield Badge("expanded", "expanded", f"Strides {info.stride}: several indices show the same element.")
     elif info.stride is not None and not info.is_contiguous:

@@ -41,7 +41,7 @@ def printing(own: Mapping[str, Any], values: Any) -> AbstractContextManager[Any]
         del chosen["precision"]
         now = np.get_printoptions()
         # NumPy 2.0 has no `override_repr`.
-        if all(now.get(name) == default for name, default in _DEFAULTS.items()):
+        if {name: now.get(name) for name in _DEFAULTS} == _DEFAULTS:
             chosen = {"linewidth": _COMPACT_LINEWIDTH, **_digits_for(values), **chosen}
     if not chosen:
         return nullcontext()

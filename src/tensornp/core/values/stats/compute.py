@@ -198,8 +198,9 @@ class Tasks:
     @np.errstate(all="ignore")
     def result(self, tallies: Iterable[Tally]) -> TensorStats:
         source, known = self._source, list(tallies)
-        nothing = distribution_of(np.empty(0), np.empty(0, np.int64)) if self._has_distribution else None
-        found = sum_of([TensorStats(0, distribution=nothing), *(tally.stats for tally in known)])
+        found = sum_of([tally.stats for tally in known])
+        if not known and self._has_distribution:
+            found = replace(found, distribution=distribution_of(np.empty(0), np.empty(0, np.int64)))
         is_whole, scope = found.count == source.numel, source.scope
         if not is_whole:
             scope = f"{PARTIAL}: {found.count:,} of {source.numel:,} elements"
