@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -29,19 +30,23 @@ def executed(path: Path, folder: Path) -> nbformat.NotebookNode:
 
 
 def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Join consecutive pieces of one stream, which differ from run to run."""
+    """Join consecutive pieces of one stream, which differ from run to run, without the progress of a slow one."""
     found: list[nbformat.NotebookNode] = []
     for output in outputs:
         if found and output.output_type == "stream" and found[-1].get("name") == output.name:
             found[-1].text += output.text
         else:
             found.append(output)
-    return found
+    for output in found:
+        if output.output_type == "stream":
+            # Lines that a carriage return has taken back.
+            output.text = re.sub(r"[^\n]*\r", "", output.text)
+    return [output for output in found if output.get("text", "a")]
 
 
 def static(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
-    """Return an output without live parts, logs, progress and the paths of a traceback; None if nothing is left."""
-    if output.get("name") == "stderr" or "\r" in output.get("text", ""):
+    """Return an output without live parts, logs and the paths of a traceback; None if nothing is left."""
+    if output.get("name") == "stderr":
         return None
     if output.output_type == "error":
         output.traceback = [f"{output.ename}: {output.evalue}"]

@@ -152,7 +152,7 @@ def progress_of(chosen: Progress | Literal[False] | None, what: str) -> Iterator
     # `tqdm.auto` would leave a line in the saved notebook, and what stderr had stays as a red stripe.
     from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
 
-    out = sys.stderr if sys.stderr is None or sys.stderr.isatty() or "ipykernel" not in sys.modules else sys.stdout
+    out = sys.stdout if type(sys.stdout).__module__ == "ipykernel.iostream" else sys.stderr
     bar = tqdm(desc=what, unit="B", unit_scale=True, leave=False, delay=_DELAY_S, disable=out is None, file=out)
 
     def tell(done: int, total: int) -> None:
