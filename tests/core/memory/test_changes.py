@@ -103,7 +103,7 @@ def test_inference_tensors_count_no_writes():
         t = torch.zeros(3)
         change = change_by(t, lambda t: t.add_(1))
     assert change.cause == "unknown"
-    assert "by a road that cannot be told" in change_sentence(change)
+    assert "by an unknown write" in change_sentence(change)
 
 
 def test_without_a_budget_nothing_is_read_and_nothing_said():

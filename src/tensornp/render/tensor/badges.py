@@ -199,10 +199,10 @@ _CAUSES: dict[Cause, tuple[str, str, str]] = {
     ),
     "uncounted": (
         "changed", "unseen by autograd",
-        "by a write that torch has not counted: so write NumPy, .data and DLPack for example, and kernels of torch's "
-        "own, such as batch norm, fused optimizers, fake quantization, apply_, GradScaler's unscale and dist.scatter",
+        "by a write that torch does not count, such as one by NumPy, .data or DLPack, or by batch norm, a fused "
+        "optimizer, fake quantization, apply_, GradScaler's unscale or dist.scatter",
     ),
-    "unknown": ("changed", "by a road that cannot be told", "by a road that cannot be told"),
+    "unknown": ("changed", "by an unknown write", "by an unknown write"),
     "moved": ("moved", "", "its elements lie elsewhere now"),
     "retyped": ("was", "", "so it has other elements now"),
     "may": (
