@@ -12,6 +12,7 @@ import torch
 
 from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.core.lowlevel.text import counted, legible, quoted
 from tensornp.passes.names import Known, joined
 from tensornp.passes.readable import Row, is_ordinary
@@ -21,6 +22,7 @@ from tensornp.passes.tensors import MAX_KEPT
 
 
 @modes.outside_modes
+@uncollected()
 def finished(recorder: Recorder, namespace: Mapping[str, Any], error: BaseException | None) -> PassRecord:
     """Read the statistics off the devices and return the record; nothing leads to the user's objects then."""
     recorder.end(namespace)

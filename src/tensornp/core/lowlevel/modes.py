@@ -83,16 +83,19 @@ class _Outside:
             torch_private.set_grad_enabled(False)
             if torch.is_inference_mode_enabled() or torch_private.is_in_dispatch_mode_or_transform():
                 self._stack = stack = ExitStack()
-                stack.enter_context(torch_private.InferenceMode(False))
-                torch_private.set_grad_enabled(False)
+                if torch.is_inference_mode_enabled():
+                    stack.enter_context(torch_private.InferenceMode(False))
+                    torch_private.set_grad_enabled(False)
                 if torch_private.functorch_level() is not None:
                     stack.enter_context(torch_private.disable_functorch())
                 tracer = torch_private.tracing_state()
                 if tracer is not None:
                     torch_private.set_tracing_state(None)
                     stack.callback(torch_private.set_tracing_state, tracer)
-                if torch_private.has_dispatch_mode():
-                    stack.enter_context(torch_private.disable_dispatch_modes())
+                if torch_private.num_predispatch_modes():
+                    stack.enter_context(torch_private.disable_predispatch_modes())
+                for _ in range(torch_private.num_dispatch_modes()):
+                    stack.callback(torch_private.push_dispatch_mode, torch_private.pop_dispatch_mode(None))
             _state.is_outside = _state.is_own_call = True
         except BaseException:
             self.__exit__(None, None, None)

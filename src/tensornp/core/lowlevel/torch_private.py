@@ -31,8 +31,12 @@ _USUAL_KEYS: int = (
 _included_keys: Any = torch._C._dispatch_tls_local_include_set
 dispatch_keys: Any = torch._C._dispatch_keys
 disable_functorch: Any = torch._C._DisableFuncTorch
-disable_dispatch_modes = _disable_current_modes
+disable_predispatch_modes = _disable_current_modes
 functorch_level = peek_interpreter_stack
+num_dispatch_modes = _len_torch_dispatch_stack
+num_predispatch_modes: Any = _len_torch_dispatch_stack_pre_dispatch
+pop_dispatch_mode: Any = torch._C._pop_torch_dispatch_stack
+push_dispatch_mode: Any = torch._C._push_on_torch_dispatch_stack
 num_function_modes = _len_torch_function_stack
 pop_function_mode: Any = torch._C._pop_torch_function_stack
 push_function_mode: Any = torch._C._push_on_torch_function_stack
@@ -57,10 +61,6 @@ ScriptedTable: Any = torch.jit._script.OrderedDictWrapper
 def without_dispatch_classes() -> Any:
     """Have no tensor class called for operators in a block that reads and writes no values."""
     return _private._ExcludeDispatchKeyGuard(_KeySet(torch._C.DispatchKey.Python))
-
-
-def has_dispatch_mode() -> bool:
-    return bool(_len_torch_dispatch_stack() or _len_torch_dispatch_stack_pre_dispatch())
 
 
 def is_in_dispatch_mode_or_transform() -> bool:

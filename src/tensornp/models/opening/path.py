@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import BadRequestError, CheckpointError
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, Place, is_address, shown_path
@@ -27,19 +25,7 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Hold the garbage collector back: a listing makes many objects, and all of them stay."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@_uncollected()
+@uncollected()
 def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
     """Return the explorer of a file, an index, a folder or an address."""
     typed = os.path.expanduser(os.fsdecode(path))
