@@ -260,3 +260,25 @@ def test_a_curve_ends_at_minus_infinity_next_to_numbers():
             model(torch.tensor([[-math.inf if step == 3 else 1.0], [1.0]]))
             optimizer.step()
     assert "‖out‖ of model by step: 1.41 to 1.41, first NaN or Inf in step 4" in str(tnp.card(run))
+
+
+def test_the_curve_of_gradients_is_that_of_logits_next_to_a_loss():
+    """The gradient of the loss itself is always 1."""
+
+    class WithLoss(torch.nn.Linear):
+        def forward(self, x):
+            logits = super().forward(x)
+            return {"loss": logits.square().mean(), "logits": logits}
+
+    model, norms = WithLoss(3, 4), []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    with tnp.follow(model) as run:
+        for _ in range(4):
+            optimizer.zero_grad()
+            found = model(torch.ones(2, 3))
+            found["loss"].backward()
+            norms.append((2 * found["logits"].detach() / 8).norm().item())
+            optimizer.step()
+    (line,) = [one for one in str(tnp.card(run)).split("\n") if one.startswith("‖grad‖ of model by step: ")]
+    first, last = re.search(r"step: (\S+) to ([^\s,]+)", line).groups()
+    assert (float(first), float(last)) == pytest.approx((norms[0], norms[-1]), rel=0.01)

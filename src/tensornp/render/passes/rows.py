@@ -82,9 +82,9 @@ def main_value(values: Mapping[str, Value]) -> Value | None:
 
 
 def gradient_of(call: Call) -> Figures | None:
-    """Return the gradient of a call's outputs: an odd one, else the first."""
+    """Return the gradient of a call's outputs: an odd one, else the largest; that of a loss next to logits is 1."""
     known = [value.grad for value in call.outputs.values() if value.grad is not None]
-    return next((one for one in known if one.is_odd), known[0] if known else None)
+    return next((one for one in known if one.is_odd), max(known, key=lambda one: one.count, default=None))
 
 
 def shapes(call: Call) -> str:
