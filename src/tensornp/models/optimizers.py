@@ -1,4 +1,4 @@
-"""Find state dicts of optimizers, and the parameter that each state belongs to."""
+"""Find state dicts of optimizers, and the parameter of each state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.paths import is_plain_value
-from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, noted
 from tensornp.models.names.quoted import shown_name
 
@@ -34,24 +33,17 @@ def told_names(group: Any) -> dict[int, str]:
 
 
 class SavedOptimizer:
-    """A state dict of an optimizer.
-
-    `params` are the keys of its parameters. `states` have the parameter's place and the rest of the name, for each
-    state that has no name.
-    """
+    """A state dict of an optimizer, by the groups of its parameters."""
 
     def __init__(self, groups: Sequence[Any]) -> None:
-        self.params: list[Any] = []
-        self.num_groups = 0
-        self.states: dict[str, tuple[int, str]] = {}
+        self._params: list[Any] = []
         self._names: dict[int, str] = {}
         for group in groups:
-            first, params = len(self.params), params_of(group)
+            first = len(self._params)
             self._names |= {first + place: name for place, name in told_names(group).items()}
-            self.params.extend(params)
-            self.num_groups += bool(params)
+            self._params.extend(params_of(group))
         # torch.distributed.checkpoint makes texts of the keys of states.
-        self._numbers = {_text_of(key): number for number, key in enumerate(self.params)}
+        self._numbers = {_text_of(key): number for number, key in enumerate(self._params)}
 
     def put(self, rest: str, entry: WeightEntry) -> WeightEntry:
         """Return a weight as a state or as an option of a group; `rest` is its name in the state dict."""
@@ -64,59 +56,23 @@ class SavedOptimizer:
         if not end:
             return entry._with_(kind=STATE, _saved_as=(rest,))
         number, tail = self._numbers[".".join(parts[:end])], "".join(f".{one}" for one in parts[end:])
-        is_name = type(self.params[number]) is str
-        made = entry._with_(kind=STATE, _saved_as=(*[rest] * is_name, f"{STATE}.{number}{tail}"))
-        if number in self._names:
-            return _named(made, self._names[number], tail)
-        if not self._names and not is_name:
-            self.states[entry.name] = number, tail
-        return made
-
-    def why_not_of(self, parameters: Sequence[WeightEntry]) -> str:
-        """Return why a model with these parameters does not name the states; empty if it does."""
-        if self._names or any(type(key) is not int for key in self.params):
-            return ""
-        if len(parameters) == len(self.params) and self.num_groups < 2:
-            return ""
-        groups = f"the optimizer has {len(self.params):,} in {counted(self.num_groups, 'group')}"
-        return f"which has {len(parameters):,} parameters, where {groups} without param_names"
+        saved_as = f"{STATE}.{number}{tail}"
+        if (name := self._names.get(number)) is not None:
+            made = entry._with_(kind=STATE, _saved_as=(f"{STATE}.{name}{tail}", saved_as))
+            return noted(made, f"of {shown_name(name)}")
+        is_name = type(self._params[number]) is str
+        return entry._with_(kind=STATE, _saved_as=(*[rest] * is_name, saved_as))
 
 
-def _named(entry: WeightEntry, name: str, tail: str) -> WeightEntry:
-    saved_as = (f"{STATE}.{name}{tail}", *(entry._saved_as or ()))
-    return noted(entry._with_(_saved_as=saved_as), f"of {shown_name(name)}")
-
-
-def named_by(
-    entries: list[WeightEntry], optimizers: Sequence[SavedOptimizer], parameters: Sequence[WeightEntry] | None
-) -> list[WeightEntry]:
-    """Return the weights, with names for saved states from the `parameters` of a model.
-
-    BadRequestError if there are optimizers, and it is the model of none.
-    """
-    if parameters is None:
-        return entries
-    why = [one.why_not_of(parameters) for one in optimizers]
-    if why and all(why):
-        raise BadRequestError(f"the states are not named by this model, {why[0]}; leave model out")
-    told: dict[str, tuple[int, str]] = {}
-    for one, reason in zip(optimizers, why, strict=True):
-        told |= {} if reason else one.states
-    numbered = ((one, told.get(one.name)) for one in entries)
-    return [one if place is None else _named(one, parameters[place[0]].name, place[1]) for one, place in numbered]
-
-
-def optimizers_in(root: Any, entries: list[WeightEntry]) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the state dicts of optimizers in a tree, and the weights, some as states."""
-    found: list[SavedOptimizer] = []
+def with_states(root: Any, entries: list[WeightEntry]) -> list[WeightEntry]:
+    """Return the weights in a tree, those in state dicts of optimizers as states."""
     made = list(entries)
     for name, groups in islice(_state_dicts(root, "", set(), _MAX_DEPTH), _MAX_OPTIMIZERS):
-        found.append(SavedOptimizer(groups))
-        begins = (f"{name}{STATE}.", f"{name}{GROUPS}.")
+        found, begins = SavedOptimizer(groups), (f"{name}{STATE}.", f"{name}{GROUPS}.")
         for i, entry in enumerate(made):
             if entry.name.startswith(begins):
-                made[i] = found[-1].put(entry.name.removeprefix(name), entry)
-    return found, made
+                made[i] = found.put(entry.name.removeprefix(name), entry)
+    return made
 
 
 def _state_dicts(tree: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, Sequence[Any]]]:
@@ -158,9 +114,11 @@ def _groups_of(table: Any) -> Sequence[Any] | None:
     state, groups = table.get(STATE), table.get(GROUPS)
     if not _is_mapping(state):
         return None
-    if type(groups) is dict and groups and all(type(key) is int for key in groups):
-        # torch.distributed.checkpoint keeps a list by its places.
-        return list(groups.values())
+    if _is_mapping(groups) and groups:
+        # torch.distributed.checkpoint keeps a list by its places, or the options of a parameter by its name.
+        places = {_text_of(key): key for key in groups}
+        in_order = sorted(places, key=lambda text: (len(text), text))
+        return [groups[places[text]] for text in in_order] if all(map(str.isdecimal, places)) else ()
     return groups if type(groups) in (list, tuple) else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -12,16 +12,12 @@ from tensornp.core.namespace.caller import names_of_caller
 from tensornp.errors import BadRequestError
 from tensornp.models.explorer import WeightsExplorer
 
-if TYPE_CHECKING:
-    import torch
-
 
 @never_compiled
 def weights(
     obj: Any,
     *,
     expression: str = "",
-    model: torch.nn.Module | None = None,
     namespace: Mapping[str, Any] | None = None,
 ) -> WeightsExplorer:
     """Open the weights of a model or checkpoint as a mapping from name to `WeightEntry`.
@@ -37,8 +33,6 @@ def weights(
         - An address: ``https://`` or a protocol of an installed fsspec.
     expression : str
         The expression for `obj` in the `code` of each entry. By default, the name of the caller's variable.
-    model : torch.nn.Module, optional
-        The module with the parameters of an optimizer state.
     namespace : mapping of str to object, optional
         Names of the objects. By default, the caller's variables.
 
@@ -49,7 +43,7 @@ def weights(
     MissingLibraryError
         If the library for the protocol of an address is not installed.
     BadRequestError
-        If `obj` has no weights, or no optimizer state for `model`.
+        If `obj` has no weights.
 
     Notes
     -----
@@ -68,7 +62,7 @@ def weights(
         # Imported when needed: a .npy file needs no pickle reader, and a module no format.
         from tensornp.models.opening.path import open_checkpoint
 
-        return open_checkpoint(obj, model)
+        return open_checkpoint(obj)
     if not isinstance(expression, str):
         raise BadRequestError(f"expression must be a str, got {an_instance(expression)}")
     if namespace is None:
@@ -77,7 +71,7 @@ def weights(
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
     from tensornp.models.live.container import explorer_of
 
-    return explorer_of(obj, expression, model, namespace)
+    return explorer_of(obj, expression, namespace)
 
 
 def is_path(obj: Any) -> bool:

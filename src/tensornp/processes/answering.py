@@ -85,7 +85,7 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
     if is_tensor_like(obj):
         kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)
         return {expression: weight_of(expression, kind, obj, expression)}
-    return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, None, {})
+    return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, {})
 
 
 def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:

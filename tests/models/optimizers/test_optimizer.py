@@ -32,10 +32,10 @@ def test_an_option_of_zero_is_told_and_one_that_is_off_is_not(model):
     assert "weight_decay: 0 ·" in text and "amsgrad" not in text
 
 
-def test_names_come_from_the_optimizer_or_a_model(model):
+def test_names_come_from_the_optimizer_or_a_model_in_the_namespace(model):
     """What has no state yet has none after it was listed; rates are metadata; each expression runs."""
     by_model = trained(model)
-    explorers = {id(by_model): (by_model, tnp.weights(by_model, model=model))}
+    explorers = {id(by_model): (by_model, tnp.weights(by_model, namespace={"m": model, "by_model": by_model}))}
     named = trained(model, list(model.named_parameters()))
     explorers[id(named)] = named, tnp.weights(named)
     for optimizer, explorer in explorers.values():
@@ -53,31 +53,22 @@ def test_names_come_from_the_optimizer_or_a_model(model):
 
 
 def test_without_names_the_place_is_the_name(model):
-    """Of two groups; and of a model that has other parameters."""
+    """Of two groups; and next to a model that has other parameters."""
     groups = [{"params": [model["fc"].weight]}, {"params": [model["fc"].bias], "lr": 0.5}]
     optimizer = trained(model, groups)
-    by_other = tnp.weights(optimizer, model=nn.Linear(1, 1), expression="o.inner")
+    by_other = tnp.weights(optimizer, namespace={"other": nn.Linear(1, 1)}, expression="o.inner")
     for explorer in (tnp.weights(optimizer, namespace={}), by_other):
         assert list(explorer)[1] == "state.param_groups[0].params[0].exp_avg"
         assert list(explorer)[4] == "state.param_groups[1].params[0].exp_avg"
         assert explorer.metadata["param_groups.1.lr"] == 0.5
     assert explorer[list(explorer)[1]].code == "o.inner.state[o.inner.param_groups[0]['params'][0]]['exp_avg']"
-    with pytest.raises(tnp.BadRequestError, match="model must be the module whose"):
-        tnp.weights(optimizer, model=3)
 
 
-@pytest.mark.parametrize("source", ["param_names", "model"])
-def test_a_state_dict_has_names_as_notes(model, source):
-    """Which keys do not tell; a model with another number of parameters is refused."""
-    parameters = list(model.named_parameters()) if source == "param_names" else None
-    state_dict = trained(model, parameters).state_dict()
-    explorer = tnp.weights(state_dict, model=model if source == "model" else nn.Linear(1, 1))
+def test_a_state_dict_has_its_names_as_notes(model):
+    explorer = tnp.weights(trained(model, list(model.named_parameters())).state_dict())
     assert explorer["state.1.exp_avg"].note == "of 'fc.bias'"
     assert explorer["state.1.exp_avg"].kind == "state"
     assert explorer.totals.elements_stored == 2 * (6 + 2) + 2
-    if source == "model":
-        with pytest.raises(tnp.BadRequestError, match="which has 2 parameters, where the optimizer has 4 in 1 group"):
-            tnp.weights(state_dict, model=nn.Linear(1, 1))
 
 
 def test_names_come_from_the_modules_of_a_notebook(model):
@@ -120,7 +111,7 @@ PLACES = {
 
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("source", ["param_names", "model", "none"])
+@pytest.mark.parametrize("source", ["param_names", "none"])
 def test_a_saved_state_has_the_notes_of_one_in_memory(model, tmp_path, kind, place, source):
     """Wherever it lies in a file; states are no parameters of a model."""
     named = list(model.named_parameters()) if source == "param_names" else None
@@ -128,9 +119,7 @@ def test_a_saved_state_has_the_notes_of_one_in_memory(model, tmp_path, kind, pla
     saved = trained(model, named).state_dict()
     tree = put(saved)
     torch.save(tree, tmp_path / "opt.pt", **FORMATS[kind])
-    options = {"model": model} if source == "model" else {}
-    in_memory = tnp.weights(tree, **options)
-    explorer = tnp.weights(tmp_path / "opt.pt", **options)
+    in_memory, explorer = tnp.weights(tree), tnp.weights(tmp_path / "opt.pt")
     assert {name: (one.kind, one.note) for name, one in explorer.items()} == {
         name: (one.kind, one.note) for name, one in in_memory.items()
     }
@@ -143,20 +132,10 @@ def test_a_saved_state_has_the_notes_of_one_in_memory(model, tmp_path, kind, pla
     assert explorer.totals.parameters == (3 if place == "in a checkpoint" else 0)
 
 
-def test_of_two_optimizers_a_model_names_its_own(model, tmp_path):
-    """As of a generator and a discriminator; what has its own names, or texts as keys, needs none."""
-    other = nn.Linear(5, 1)
-    sgd = torch.optim.SGD(other.parameters(), lr=0.1, momentum=0.5)
-    other(torch.ones(5)).sum().backward()
-    sgd.step()
-    saved = {"g": trained(model).state_dict(), "d": sgd.state_dict()}
-    torch.save(saved, tmp_path / "opt.pt")
-    explorer = tnp.weights(tmp_path / "opt.pt", model=other)
-    assert explorer["d.state.1.momentum_buffer"].note == "of 'bias'"
-    assert explorer["g.state.1.exp_avg"].note == ""
+def test_a_state_dict_by_names_needs_no_notes(tmp_path):
     by_name = {"state": {"fc.weight": {"exp_avg": torch.ones(2, 3)}}, "param_groups": [{"params": ["fc.weight"]}]}
     torch.save(by_name, tmp_path / "named.pt")
-    for found in (tnp.weights(tmp_path / "named.pt", model=model), tnp.weights(by_name, model=model)):
+    for found in (tnp.weights(tmp_path / "named.pt"), tnp.weights(by_name)):
         assert [(one.kind, one.note) for one in found.values()] == [("state", "")]
 
 

@@ -22,7 +22,7 @@ from tensornp.models.formats.chunks import ChunkSource, StoredChunk, opened_item
 from tensornp.models.formats.table import METADATA, Beside, Contents, listed
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
-from tensornp.models.optimizers import GROUPS, SavedOptimizer, optimizers_in
+from tensornp.models.optimizers import with_states
 from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, WantedImport, names_of, shown_key, wanted_of
 from tensornp.models.pickles.reader import Opaque
 from tensornp.models.pickles.torch_pickle import (
@@ -77,8 +77,7 @@ def open_dcp(folder: Place) -> Contents:
         problems.append(NotListed(f"it has more than {limits}, and the others are not listed"))
     known = {one.problem for one in entries}
     roots, values, more = _read(dict(islice(stored.items(), _MAX_VALUES)), known)
-    optimizers, entries = _optimizers_of(told.get("planner_data"), entries, roots)
-    return Contents(entries, values, [*problems, *more], optimizers)
+    return Contents(with_states(_nested(entries, roots), entries), values, [*problems, *more])
 
 
 def _read(
@@ -184,26 +183,14 @@ def _dtype(properties: Any) -> str:
     return torch_name(state[0]) if type(state) is tuple and state else ""
 
 
-def _optimizers_of(
-    planned: Any, entries: list[WeightEntry], values: dict[str, Any]
-) -> tuple[list[SavedOptimizer], list[WeightEntry]]:
-    """Return the optimizers and the weights; `planned` are the keys that torch joined to names."""
-    named = {one.name: one for one in entries}
-    if not any(GROUPS in name for name in values):
-        # Groups have more than tensors.
-        return [], entries
-    paths: dict[str, tuple[Any, ...]] = {}
-    for name, path in planned.items() if type(planned) is dict else ():
-        is_path = type(path) is tuple and all(type(key) is str or is_size(key) for key in path)
-        if (name in named or name in values) and path and is_path:
-            paths[name] = path
-    # In the order of what was saved; with several ranks, the first may have written the last value.
-    every = {name: paths.get(name, (name,)) for name in (*paths, *named, *values)}
-    root: dict[Any, Any] = {}
-    for name, (*above, last) in every.items():
+def _nested(entries: list[WeightEntry], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the saved tree by the names that torch has joined: ``optimizer.state.0.step``."""
+    root: dict[str, Any] = {}
+    for name in (*(one.name for one in entries), *values):
         place: Any = root
+        *above, last = name.split(".")
         for key in above:
             place = place.setdefault(key, {}) if type(place) is dict else None
         if type(place) is dict:
-            place.setdefault(last, _A_TENSOR if name in named else values.get(name))
-    return optimizers_in(root, entries)
+            place.setdefault(last, values.get(name, _A_TENSOR))
+    return root

@@ -5,7 +5,7 @@ From the rows derive which file is read by what, which names are completed and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -118,12 +118,11 @@ class Beside(dict[str, Any]):
 
 
 class Contents(NamedTuple):
-    """Weights, metadata, problems, and optimizers with their states."""
+    """Weights, metadata and problems."""
 
     entries: list[WeightEntry]
     metadata: Mapping[str, Any]
     problems: list[str]
-    optimizers: Sequence[Any] = ()
 
 
 def problem_of_part(name: str, problem: str) -> str:

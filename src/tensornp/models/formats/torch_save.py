@@ -24,7 +24,7 @@ from tensornp.models.files.source_file import ListedFile, Reader
 from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.table import Beside, Contents
 from tensornp.models.names.quoted import part_of_storage, unique_names
-from tensornp.models.optimizers import optimizers_in
+from tensornp.models.optimizers import with_states
 from tensornp.models.pickles.leaves import Leaves, names_of, wanted_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, read_torch_pickle, torch_name
@@ -210,8 +210,8 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
             code = f"tnp.weights({file.path!r})[{name!r}].to_numpy()"
         entry = in_file.entry(tensor, name, code)
         entries.append(entry._with_(wanted_imports=wanted) if wanted else entry)
-    optimizers, entries = optimizers_in(found.root, entries)
-    return Contents(entries, besides, [*every, *map(NotListed, leaves.problems())], optimizers)
+    problems = [*every, *map(NotListed, leaves.problems())]
+    return Contents(with_states(found.root, entries), besides, problems)
 
 
 class _Storages(NamedTuple):

@@ -19,29 +19,27 @@ from tensornp.errors import BadRequestError
 from tensornp.models.entries.relations import relate
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.listing import MAX_LEAVES, Listing
-from tensornp.models.live.module import list_module, parameters_of
+from tensornp.models.live.module import list_module
 from tensornp.models.live.optimizer import list_optimizer
-from tensornp.models.optimizers import is_saved_optimizer, named_by, optimizers_in
+from tensornp.models.optimizers import is_saved_optimizer, with_states
 from tensornp.models.quantization import with_meaning
 
 
 @outside_modes
-def explorer_of(
-    obj: Any, expression: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
-) -> WeightsExplorer:
+def explorer_of(obj: Any, expression: str, namespace: Mapping[str, Any]) -> WeightsExplorer:
     """Return the explorer of an object in memory; no code of the user runs.
 
-    States of optimizers are named by `model`, or by a module that is in there, or by the namespace. What may hold
-    more is named among the problems.
+    States of optimizers are named by a module that is in there, or by the namespace. Objects that may hold more are
+    among the problems.
     """
     root, listing = expression or name_of(obj, namespace), Listing()
     is_of_module = is_module(obj)
     if is_of_module:
         list_module(listing, obj, "", root)
     elif _is_optimizer(obj):
-        list_optimizer(listing, obj, "", root, model, [_modules_in(namespace)])
+        list_optimizer(listing, obj, "", root, [_modules_in(namespace)])
     elif is_container(obj) and not is_tensor_like(obj):
-        is_of_module = _list_container(listing, obj, root, model, namespace)
+        is_of_module = _list_container(listing, obj, root, namespace)
     else:
         raise BadRequestError(
             "weights takes a module, an optimizer, a dictionary or list of tensors, or a path, "
@@ -51,8 +49,7 @@ def explorer_of(
     if is_container(obj):
         if not entries and not is_saved_optimizer(obj):
             raise BadRequestError("; ".join((why_nothing(obj), *problems)))
-        saved, entries = optimizers_in(obj, entries)
-        entries = named_by(entries, saved, parameters_of(model))
+        entries = with_states(obj, entries)
     entries, _ = with_meaning(relate(entries))
     return WeightsExplorer(
         entries, expression or type(obj).__name__, metadata=values, problems=problems,
@@ -60,9 +57,7 @@ def explorer_of(
     )  # fmt: skip
 
 
-def _list_container(
-    listing: Listing, tree: Any, code: str, model: torch.nn.Module | None, namespace: Mapping[str, Any]
-) -> bool:
+def _list_container(listing: Listing, tree: Any, code: str, namespace: Mapping[str, Any]) -> bool:
     has_module = False
     for leaf in listing.leaves(tree, "", code):
         if is_module(leaf.what):
@@ -70,7 +65,7 @@ def _list_container(
             list_module(listing, leaf.what, leaf.name, leaf.code)
         elif _is_optimizer(leaf.what):
             own = [(one.name, one.what) for one in Listing().leaves(tree, "", "") if is_module(one.what)]
-            list_optimizer(listing, leaf.what, leaf.name, leaf.code, model, [own, _modules_in(namespace)])
+            list_optimizer(listing, leaf.what, leaf.name, leaf.code, [own, _modules_in(namespace)])
         elif (entry := listing.weight(leaf)) is not None:
             listing.entries.append(entry)
     return has_module

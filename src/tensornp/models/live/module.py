@@ -10,11 +10,9 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.attributes import an_instance
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.search import registered, registered_names, unregistered
-from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_memory import TensorSource, weight_of
 from tensornp.models.live.computed import computed_weights, offloaded_weight
@@ -123,12 +121,8 @@ def _is_wrapper(module: Any, key: str) -> bool:
 
 
 @outside_modes
-def parameters_of(model: torch.nn.Module | None) -> list[WeightEntry] | None:
-    """Return the parameters in the order of `model.parameters()`, each once; None for None."""
-    if model is None:
-        return None
-    if not is_module(model):
-        raise BadRequestError(f"model must be the module whose parameters are optimized, got {an_instance(model)}")
+def parameters_of(model: torch.nn.Module) -> list[WeightEntry]:
+    """Return the parameters in the order of `model.parameters()`, each once."""
     listing = Listing()
     list_module(listing, model, "", "model")
     found: dict[int, WeightEntry] = {}

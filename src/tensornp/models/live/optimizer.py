@@ -21,12 +21,12 @@ Modules = Iterable[tuple[str, Any]]
 
 
 def list_optimizer(
-    listing: Listing, optimizer: Any, name: str, code: str, model: torch.nn.Module | None, modules: Iterable[Modules]
+    listing: Listing, optimizer: Any, name: str, code: str, modules: Iterable[Modules]
 ) -> None:
     """List the states of an optimizer and the settings of its groups; no code of the user runs.
 
-    Names come from the optimizer, else from `model`, else from the first `modules` that have its parameters. An unnamed
-    parameter is named by its place. States of objects in no group come last.
+    Names come from the optimizer, else from the first `modules` that have its parameters. An unnamed parameter is named
+    by its place. States of objects in no group come last.
     """
     optimizer, code = _keeper_of(optimizer, code)
     attributes = object.__getattribute__(optimizer, "__dict__")
@@ -37,8 +37,8 @@ def list_optimizer(
         return
     parameters = [one for group in groups for one in params_of(group)]
     listing.seen |= set(map(id, parameters))
-    names: Mapping[int, str] = {id(entry.tensor): entry.name for entry in parameters_of(model) or ()}
-    if not names and not all(map(told_names, groups)):
+    names: Mapping[int, str] = {}
+    if not all(map(told_names, groups)):
         names = next(filter(None, (_names_in(parameters, some) for some in modules)), {})
     number = -1
     for i, group in enumerate(groups):
@@ -92,7 +92,7 @@ def _names_in(parameters: list[Any], modules: Modules) -> dict[int, str]:
     wanted = set(map(id, parameters))
     found: dict[int, str] = {}
     for name, module in modules:
-        own = {id(one.tensor): one.name for one in parameters_of(module) or ()}
+        own = {id(one.tensor): one.name for one in parameters_of(module)}
         if wanted <= own.keys():
             return own
         found = {key: f"{name}.{called}" for key, called in own.items() if key in wanted} | found

@@ -144,7 +144,7 @@ def _joined(found: dict[str, Contents]) -> Contents:
                 entries.append(one._with_(name=prefix + one.name, tied_to=tied))
             metadata = files.with_more(metadata, component.metadata, prefix)
             problems += [problem_of_part(prefix.rstrip("."), problem) for problem in component.problems]
-    return Contents(entries, metadata, problems, whole.optimizers)
+    return Contents(entries, metadata, problems)
 
 
 def _may_have_weights(name: str) -> bool:

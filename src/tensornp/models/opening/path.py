@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tensornp.core.lowlevel.collector import uncollected
-from tensornp.errors import BadRequestError, CheckpointError
+from tensornp.errors import CheckpointError
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, Place, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
 from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening import files
-from tensornp.models.optimizers import named_by
-
-if TYPE_CHECKING:
-    import torch
 
 _MAX_REFUSED = 200
 """Characters of a path that the system does not take: it may be too long."""
@@ -26,7 +21,7 @@ _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_mode
 
 
 @uncollected()
-def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None = None) -> WeightsExplorer:
+def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
     """Return the explorer of a file, an index, a folder or an address."""
     typed = os.path.expanduser(os.fsdecode(path))
     if is_address(typed):
@@ -35,16 +30,7 @@ def open_checkpoint(path: str | os.PathLike[str], model: torch.nn.Module | None 
     else:
         typed = str(Path(typed))
         found = _open(Path(_found(typed)))
-    entries = found.entries
-    if model is not None:
-        # Files alone are read without the readers of memory.
-        from tensornp.models.live.module import parameters_of
-
-        if not found.optimizers:
-            said = f"there is no state of an optimizer in '{cut(typed, MAX_TOLD)}' that model could name"
-            raise BadRequestError(f"{said}; leave model out")
-        entries = named_by(entries, found.optimizers, parameters_of(model))
-    return WeightsExplorer(entries, typed, metadata=found.metadata, problems=found.problems)
+    return WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
 
 
 def _like(typed: str) -> str:
