@@ -77,7 +77,6 @@ def values() -> torch.Tensor:
 
 RECORDS = {
     "explorer": (lambda: tnp.weights(model()), ["3 weights", "69 parameters"]),
-    "totals": (lambda: tnp.weights(model()).totals, ["parameters: 69", "elements_stored: 69", "nbytes: 276"]),
     "part": (lambda: tnp.weights(model())["1"], ["1 weight", "6 parameters"]),
     "entry": (lambda: tnp.weights(model())["1.weight"], ["1.weight", "(2, 3)", "24 (6 elements)", "array([["]),
     "entry without values": (lambda: tnp.weights(model())["1.bias"], ["1.bias", "it is registered as None"]),

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tensornp.core.lowlevel.attributes import an_instance
-from tensornp.core.lowlevel.own_display import display_of, html_of, mime_of
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.errors import NoSuchWeightError
 from tensornp.models.entries.entry import COMPUTED, META, NotListed, WeightEntry
@@ -45,12 +45,6 @@ class Totals(NamedTuple):
     parameters: int
     elements_stored: int
     nbytes: int
-
-    def _display_(self) -> object:
-        return display_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
 
 class WeightsExplorer(Mapping[str, WeightEntry]):
@@ -160,7 +154,8 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return a size in words, with the size of weights on the meta device."""
         every = each_once(self._entries.values())
         on_meta = sum(one.nbytes for one in every if one.location == META and one.kind != COMPUTED)
-        told = [format_nbytes(nbytes)] if nbytes or not on_meta else []
+        is_sharded = any(one._numel_elsewhere for one in every)
+        told = [format_nbytes(nbytes) + " on this rank" * is_sharded] if nbytes or not on_meta else []
         return ", ".join([*told, f"would take {format_nbytes(on_meta)} on the meta device"] if on_meta else told)
 
     def told_parameters(self, number: int) -> str:
@@ -170,21 +165,6 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
             return counted(number, "parameter")
         has_states = any(one.kind == "state" for one in self._entries.values())
         return counted(number, "element") + (" besides states" if has_states else "")
-
-    @property
-    def spread(self) -> tuple[int, int] | None:
-        """Return the parameters on this rank and the bytes on all ranks, None without sharded weights."""
-        if not any(one._numel_elsewhere for one in self._entries.values()):
-            return None
-        every = each_once(self._entries.values())
-        elsewhere = sum(one._numel_elsewhere for one in every if self._is_counted(one))
-        nbytes = sum(one.nbytes + one._nbytes_elsewhere for one in every)
-        return self.totals.parameters - elsewhere, nbytes
-
-    @property
-    def nbytes_here(self) -> int:
-        """Return the bytes of the elements on this rank, without padding of storages."""
-        return sum(one.nbytes for one in each_once(self._entries.values()))
 
     def scan(self, executor: Executor | None = None, *, progress: Progress | Literal[False] | None = None) -> ScanTable:
         """Return the statistics of all weights by name, the worst finding first.
@@ -239,7 +219,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
     def __repr__(self) -> str:
         said = [
             number_told(self.values()), self.told_parameters(self.totals.parameters),
-            self.told_nbytes(self.totals.nbytes) + " on this rank" * (self.spread is not None),
+            self.told_nbytes(self.totals.nbytes),
             counted(len(self.problems), "problem") if self.problems else "",
         ]  # fmt: skip
         return f"<WeightsExplorer of {legible(self.source)}: {', '.join(filter(None, said))}>"

@@ -24,7 +24,6 @@ RENDERERS = {
     ),
     "tensornp.models.entries.entry.WeightEntry": "tensornp.render.models.entry:entry_document",
     "tensornp.models.module_view.EntrySummary": "tensornp.render.models.entry:entry_document",
-    "tensornp.models.explorer.Totals": "tensornp.render.models.weights:totals_document",
     "tensornp.models.explorer.WeightsExplorer": "tensornp.render.models.weights:weights_document",
     "tensornp.models.module_view.ModuleView": "tensornp.render.models.scan:module_document",
     "tensornp.models.scan.table.ScanTable": "tensornp.render.models.scan:scan_document",

@@ -224,8 +224,9 @@ def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, 
         state_dict = optimizer.state_dict()
         torch.save(state_dict, tmp_path / "opt.pt")
         torch.save({"model": None, "optimizer": state_dict}, tmp_path / "checkpoint.pt")
+        by_model = tnp.weights(optimizer, namespace={"m": model})
         sources = {
-            "live": optimizer, "by model": tnp.weights(optimizer, namespace={"m": model}), "copy": copy.deepcopy(optimizer),
+            "live": optimizer, "by model": by_model, "copy": copy.deepcopy(optimizer),
             "state dict": state_dict, "file": tmp_path / "opt.pt", "checkpoint": tmp_path / "checkpoint.pt",
         }  # fmt: skip
         names = names_in(state_dict)
@@ -234,7 +235,7 @@ def test_an_optimizer_is_equal_to_itself_its_copy_and_what_is_saved_of_it(kind, 
             assert found.same_bits, (how, num_steps, found)
             assert len(found) == len(names)
         assert list(tnp.weights(state_dict)) == list(tnp.weights(tmp_path / "opt.pt")) == names
-        assert sum(not one.problem for one in sources["by model"].values()) == len(names)
+        assert sum(not one.problem for one in by_model.values()) == len(names)
         if earlier is not None and names:
             found = tnp.compare(optimizer, earlier)
             assert not found.equal

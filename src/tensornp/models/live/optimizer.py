@@ -20,9 +20,7 @@ _WRAPPED = ("optimizer", "_optimizer")
 Modules = Iterable[tuple[str, Any]]
 
 
-def list_optimizer(
-    listing: Listing, optimizer: Any, name: str, code: str, modules: Iterable[Modules]
-) -> None:
+def list_optimizer(listing: Listing, optimizer: Any, name: str, code: str, modules: Iterable[Modules]) -> None:
     """List the states of an optimizer and the settings of its groups; no code of the user runs.
 
     Names come from the optimizer, else from the first `modules` that have its parameters. An unnamed parameter is named

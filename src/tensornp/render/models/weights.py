@@ -10,17 +10,17 @@ from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import Any
 
-from tensornp.core.lowlevel.text import counted, format_nbytes
+from tensornp.core.lowlevel.text import counted
 from tensornp.models.entries.relations import each_once
-from tensornp.models.explorer import Totals, WeightsExplorer
+from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.names.quoted import MAX_INSIDE, MAX_SHOWN, cut, cut_inside, file_name, names_above
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, number_told
 from tensornp.models.outline.columns import COLUMNS, Column, cells_of
 from tensornp.models.outline.fold import Row, rows_of, tree_of, with_modules
-from tensornp.render.layout.document import Document, Part, alarm_line, headline, printed, section, small_print
+from tensornp.render.layout.document import Document, Part, alarm_line, headline, section, small_print
 from tensornp.render.layout.style import QUIET
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html, said_once, without_common, without_empty
-from tensornp.render.layout.words import first_lines, listed, on_this_rank
+from tensornp.render.layout.words import first_lines, listed
 
 MAX_ROWS = 100
 """Rows that a page prints."""
@@ -84,21 +84,18 @@ def _is_loud(problem: str) -> bool:
 
 
 def _heading(explorer: WeightsExplorer, common: tuple[str, ...], class_name: str) -> str:
-    totals, spread = explorer.totals, explorer.spread
-    parameters, nbytes = explorer.told_parameters(totals.parameters), explorer.told_nbytes(totals.nbytes)
-    here = spread[0] if spread else totals.parameters
-    stored = f"{counted(totals.elements_stored, 'element')} stored" if totals.elements_stored not in (here, 0) else ""
-    if spread:
-        parameters += on_this_rank(f"{here:,}")
-        nbytes = format_nbytes(spread[1]) + on_this_rank(format_nbytes(explorer.nbytes_here))
+    totals = explorer.totals
+    parameters, number = explorer.told_parameters(totals.parameters), totals.elements_stored
+    stored = f"{counted(number, 'element')} stored" if number not in (totals.parameters, 0) else ""
     own = [one for one in each_once(explorer.values()) if one._is_trained is not None]
     trained = sum(one.numel for one in own if one._is_trained)
-    is_said = trained and not spread and not all(one._is_trained for one in own)
+    is_said = trained and not all(one._is_trained for one in own)
     source, own_class = cut_inside(explorer.source, _MAX_SOURCE), explorer.classes.get("", "").partition(" ")[0]
     own_class = own_class or class_name
     said = [
         source, cut(own_class, MAX_SHOWN) if own_class != explorer.source.partition(",")[0] else "",
-        number_told(explorer.values()), parameters if totals.parameters or not stored else "", stored, nbytes,
+        number_told(explorer.values()), parameters if totals.parameters or not stored else "", stored,
+        explorer.told_nbytes(totals.nbytes),
         f"{trained:,} trainable" if is_said else "",
         *said_once(common, is_whole=True),
     ]  # fmt: skip
@@ -195,7 +192,3 @@ def _value(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return cut(str(value[: _MAX_VALUE + 1] if isinstance(value, (str, bytes)) else value), _MAX_VALUE)
-
-
-def totals_document(totals: Totals) -> Document:
-    return printed("\n".join(f"{name}: {number:,}" for name, number in totals._asdict().items()))
