@@ -10,11 +10,10 @@ from typing import Any
 
 import torch
 
-from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_module
 from tensornp.core.namespace.search import registered, registered_names, unregistered
-from tensornp.models.entries.entry import META, NotListed, WeightEntry, noted, nothing
-from tensornp.models.entries.in_memory import TensorSource, weight_of
+from tensornp.models.entries.entry import META, NotListed, noted, nothing
+from tensornp.models.entries.in_memory import weight_of
 from tensornp.models.live.computed import computed_weights, offloaded_weight
 from tensornp.models.live.listing import Listing, code_of, joined
 from tensornp.models.names.quoted import shown_names
@@ -118,18 +117,6 @@ def modules_below(module: Any) -> Iterator[Any]:
 def _is_wrapper(module: Any, key: str) -> bool:
     is_compiled = key == _COMPILED and any(cls.__name__ == "OptimizedModule" for cls in type(module).__mro__)
     return is_compiled or (key == "module" and issubclass(type(module), _PARALLEL))
-
-
-@outside_modes
-def parameters_of(model: torch.nn.Module) -> list[WeightEntry]:
-    """Return the parameters in the order of `model.parameters()`, each once."""
-    listing = Listing()
-    list_module(listing, model, "", "model")
-    found: dict[int, WeightEntry] = {}
-    for entry in listing.entries:
-        if isinstance(entry._source, TensorSource) and entry.kind == "parameter":
-            found.setdefault(id(entry.tensor), entry)
-    return list(found.values())
 
 
 _COMMA = re.compile(r",\s*(?![^()]*\))")

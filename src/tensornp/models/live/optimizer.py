@@ -12,7 +12,7 @@ from tensornp.core.tensor.paths import is_plain_value
 from tensornp.models.entries.entry import nothing
 from tensornp.models.entries.in_memory import weight_of
 from tensornp.models.live.listing import Listing, joined, plain_of
-from tensornp.models.live.module import parameters_of
+from tensornp.models.live.module import list_module
 from tensornp.models.optimizers import GROUPS, NAMES, PARAMS, STATE, params_of, told_names
 
 _WRAPPED = ("optimizer", "_optimizer")
@@ -90,7 +90,10 @@ def _names_in(parameters: list[Any], modules: Modules) -> dict[int, str]:
     wanted = set(map(id, parameters))
     found: dict[int, str] = {}
     for name, module in modules:
-        own = {id(one.tensor): one.name for one in parameters_of(module)}
+        below = Listing()
+        list_module(below, module, "", "")
+        # A tied parameter has its first name.
+        own = {id(one.tensor): one.name for one in below.entries[::-1] if one.kind == "parameter"}
         if wanted <= own.keys():
             return own
         found = {key: f"{name}.{called}" for key, called in own.items() if key in wanted} | found
