@@ -27,7 +27,7 @@ from traitlets.config import Config
 from unchanged import unchanged
 
 import tensornp as tnp
-from tensornp.core.convert.plan import MODES, mode_arguments
+from tensornp.core.convert.plan import MODES
 from tensornp.render.tensor.receipt import statements
 from tensornp.session import ledger
 from tensornp.widget.toggle import TensorWidget
@@ -208,7 +208,7 @@ def _check_advice(case: Case, error: Exception) -> None:
 
 
 def _check_mode(case: Case, mode: str) -> None:
-    arguments = mode_arguments(mode)
+    arguments = MODES[mode]
     try:
         with unchanged(case.tensor):
             plan = tnp.plan(case.tensor, **arguments)

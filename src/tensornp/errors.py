@@ -32,20 +32,11 @@ class TensornpError(Exception):
         """Return the traceback for IPython: the user's own lines; all lines under ``%xmode Verbose``."""
         shell = sys.modules["IPython"].get_ipython()
         last = _last_before_ours(self.__traceback__) if shell.InteractiveTB.mode != "Verbose" else None
-        ours = last and last.tb_next
-        chain = self.__cause__, self.__suppress_context__
-        try:
-            if last is not None:
-                # The message repeats the cause.
-                last.tb_next = self.__cause__ = None
-            made: list[str] = shell.InteractiveTB.structured_traceback(
-                type(self), self, self.__traceback__, tb_offset=1
-            )
-            return made
-        finally:
-            self.__cause__, self.__suppress_context__ = chain
-            if last is not None:
-                last.tb_next = ours
+        if last is not None:
+            # The message repeats the cause.
+            last.tb_next = self.__cause__ = None
+        made: list[str] = shell.InteractiveTB.structured_traceback(type(self), self, self.__traceback__, tb_offset=1)
+        return made
 
 
 class NotATensorError(TensornpError, TypeError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensornp.core.convert import receipt
-from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.form import Obstacle, Step
@@ -68,15 +68,9 @@ class ConversionPlan:
     code: str
     warnings: tuple[str, ...] = ()
 
-    @property
-    def mode(self) -> str:
-        if not self.shares_memory:
-            return "copy"
-        return "share" if self.writeable else "view"
+    _mime_, _repr_html_ = mime_of, html_of
 
-    _mime_, _repr_html_, _repr_pretty_ = mime_of, html_of, pretty
-
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         memory = "shares memory" if self.shares_memory else f"copies {self.nbytes_copied:,} bytes"
         lines = [
             f"{self.dtype} array, {memory}, {'writeable' if self.writeable else 'read-only'}, "
@@ -86,12 +80,6 @@ class ConversionPlan:
             f"code:  {self.code}",
         ]
         return "\n".join(lines + [f"note:  {warning}" for warning in self.warnings])
-
-
-def mode_arguments(mode: str) -> dict[str, Any]:
-    if mode not in MODES:
-        raise BadRequestError(f"mode must be view, share or copy, got {quoted(mode)}")
-    return MODES[mode]
 
 
 def decide(
@@ -124,8 +112,7 @@ def decide(
     if obstacle is None and copy is None and info._is_unsharded and info.numel:
         # An array would keep FSDP from resharding.
         obstacle = receipt.UNSHARDED
-    shape = info._array_shape
-    numel = math.prod(shape)
+    numel = math.prod(info._array_shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
@@ -133,9 +120,9 @@ def decide(
     comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
     # NumPy ignores sizes of zero here.
-    if math.prod(filter(None, shape)) * target.itemsize > MAX_NBYTES:
+    if math.prod(filter(None, info._array_shape)) * target.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
-            f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
+            f"a tensor of shape {info._array_shape} spans more bytes than NumPy can address; slice it first"
         )
     return ConversionPlan(
         steps=steps,
@@ -219,7 +206,7 @@ def _refuse_unsupported(info: TensorInfo) -> dtypes.DtypeFacts:
     if dtypes.KNOWN[name].values_per_element > 1 and info.kind is not STRIDED:
         raise UnsupportedTensorError(f"a {name} tensor of layout {info.layout} has no array; convert t.values()")
     if len(info.shape) > MAX_NDIM:
-        raise UnsupportedTensorError(f"{info.ndim} dimensions are more than NumPy has; squeeze or reshape first")
+        raise UnsupportedTensorError(f"{len(info.shape)} dimensions are more than NumPy has; squeeze or reshape first")
     return dtypes.KNOWN[name]
 
 

@@ -36,9 +36,6 @@ def no_data_text(info: TensorInfo) -> str:
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
         return _PENDING.format(info._wrapper, info.shard.pending)
-    if info.data_state == "freed" and info._wrapper:
-        # The scales of a quantized tensor do not fit it.
-        return f"{info._wrapper}; t.int_repr() gives the codes"
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info._inner_names)
     # A tensor of a lazy device is functionalized inside.

@@ -67,12 +67,6 @@ def _is_array_like(obj: Any) -> bool:
     return not is_tensor(obj) and any(hasattr(type(obj), name) for name in _PROTOCOLS)
 
 
-def holds_arrays(container: Any) -> bool:
-    found: list[Any] = []
-    map_leaves(found.append, container, _is_array_like)
-    return bool(found)
-
-
 def _from_protocol(array: Any, copy: bool | None, device: Any) -> torch.Tensor:
     try:
         is_on_cpu = not hasattr(array, "__dlpack__") or array.__dlpack_device__()[0] == 1

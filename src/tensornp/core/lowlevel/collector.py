@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage in a block that makes many objects, all of which stay."""
+    """Collect no garbage in a block that makes many objects to keep."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -19,14 +19,6 @@ def html_of(record: Any) -> str:
     return mime_of(record)[1]
 
 
-def pretty(record: Any, printer: Any, cycle: bool) -> None:
-    """Print a record as a block below its card, as its `_repr_pretty_` for IPython."""
-    for i, line in enumerate(str(record).split("\n")):
-        if i:
-            printer.break_()
-        printer.text(line)
-
-
 def display_of(record: Any) -> Any:
     """Return a wrapper that stops marimo from rendering a record as a plain list, as its `_display_`."""
     return types.SimpleNamespace(_mime_=functools.partial(mime_of, record))

@@ -16,7 +16,6 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tensornp.core.lowlevel import modes, torch_private
 from tensornp.core.lowlevel.attributes import an_instance, is_array, is_tensor, refused
 from tensornp.core.lowlevel.own_display import display_of, html_of
-from tensornp.core.lowlevel.text import quoted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.memory.extents import RELATIONS, Relation, Span, relation_of
 from tensornp.core.memory.footprint import footprint_of, origin_of, storage_of
@@ -26,7 +25,7 @@ from tensornp.core.tensor.paths import Kind, Path
 from tensornp.core.tensor.stand_ins import stand_in_of, stood_for
 from tensornp.errors import BadRequestError, NotATensorError
 
-MAX_SECONDS, _LONGEST = 1.0, 1e9
+MAX_SECONDS = 1.0
 WRITTEN = ("same object", "same elements", "reinterpreted", "overlapping", "may overlap")
 """The relations in which one side sees a write to the other, or may see it."""
 
@@ -73,7 +72,7 @@ class Aliases(list[Alias]):
 
 
 @never_compiled
-def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds: float = MAX_SECONDS) -> Aliases:
+def aliases(obj: Any, namespace: Mapping[str, Any] | None = None) -> Aliases:
     """List the aliases of a tensor or an array, the closest first.
 
     Follows the names: attributes, modules with their parameters, buffers and gradients, optimizer states,
@@ -85,8 +84,6 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
     obj : torch.Tensor, numpy.ndarray, or an object that stands for one
     namespace : mapping of str to object, optional
         The names that the caller sees by default.
-    max_seconds : float
-        The search stops then; ``.is_complete`` of the result is False.
 
     Raises
     ------
@@ -95,8 +92,9 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
 
     Notes
     -----
-    Costs about ten microseconds for each tensor or array. Overlap is exact; if an exact answer could take exponential
-    time, the answer is "may overlap" after some milliseconds. Nobody has seen memory before, so nothing is "stale".
+    Costs about ten microseconds for each tensor or array. After a second the search stops, and ``.is_complete`` of the
+    result is False. Overlap is exact; if an exact answer could take exponential time, the answer is "may overlap" after
+    some milliseconds. Nobody has seen memory before, so nothing is "stale".
     """
     if not is_tensor(obj) and stand_in_of(obj) is not None:
         with modes.outside_modes():
@@ -107,10 +105,7 @@ def aliases(obj: Any, namespace: Mapping[str, Any] | None = None, *, max_seconds
         namespace = names_of_caller(sys._getframe())
     if not isinstance(namespace, Mapping):
         raise BadRequestError(f"namespace must be a mapping of names to objects, got {an_instance(namespace)}")
-    # A long integer cannot be added to a time.
-    if not (isinstance(max_seconds, (int, float)) and abs(max_seconds) <= _LONGEST):
-        raise BadRequestError(f"max_seconds must be a number of seconds, got {quoted(max_seconds)}")
-    return find_aliases(obj, namespace, max_seconds)[0]
+    return find_aliases(obj, namespace)[0]
 
 
 class SeenAliases:
@@ -143,7 +138,7 @@ class SeenAliases:
 
 @modes.outside_modes
 def find_aliases(
-    obj: Any, namespace: Mapping[str, Any], max_seconds: float, seen: SeenAliases | None = None
+    obj: Any, namespace: Mapping[str, Any], max_seconds: float = MAX_SECONDS, seen: SeenAliases | None = None
 ) -> tuple[Aliases, Search]:
     """Return the aliases of a tensor or an array, and the search; `seen` has former aliases."""
     hits: list[tuple[Relation, Path, Kind]] = []

@@ -21,9 +21,6 @@ NEVER = 2**64
 """A number that no operation has."""
 _grad_fn_slot: Any = torch.Tensor.grad_fn
 next_operation = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
-_RUNNING = ("_raw_saved_running_mean", "_raw_saved_running_var")
-_FLAGS = ("_saved_training", "_saved_train", "_saved_update")
-_ALWAYS_TRAINING = ("BatchNormWithUpdate", "CudnnBatchNormBackwardBackward", "MiopenBatchNormBackwardBackward")
 
 
 class Saved(NamedTuple):
@@ -39,7 +36,8 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
     """Return the operations that have saved elements of `tensor`: ``("ExpBackward0",)``.
 
     Follows the graphs of `tensor` and of the tensors `tracked`, the nearest operations first; no hook runs. Not seen:
-    tensors that hooks have packed, attributes of a custom function, and everything with torch before 2.9.
+    tensors that hooks have packed, attributes of a custom function, running statistics that a batch norm has used in
+    evaluation, and everything with torch before 2.9.
     """
     deadline = time.thread_time() + max_seconds
     names: dict[str, None] = {}
@@ -83,17 +81,14 @@ def _grad_fn(tensor: torch.Tensor) -> Any:
 
 @lru_cache(maxsize=1024)
 def _saved_names(kind: Any) -> tuple[str, ...]:
-    return tuple([name for name in dir(kind) if name.startswith("_raw_saved_")])
+    names = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+    # A batch norm that trains has used the statistics of its batch (derivatives.yaml).
+    return tuple([name for name in names if not name.startswith("_raw_saved_running_")])
 
 
 def _saved_tensors(node: Any, unguarded: Unguarded) -> Iterator[torch.Tensor]:
     """Yield the saved tensors of a node; `SavedTensor.data` runs no hook, and is None once freed."""
     for name in _saved_names(node.__class__):
-        if name in _RUNNING:
-            flags = [getattr(node, flag) for flag in _FLAGS if hasattr(node, flag)]
-            if any(flags) or (not flags and type(node).__name__.startswith(_ALWAYS_TRAINING)):
-                # A batch norm has used the statistics of its batch (derivatives.yaml).
-                continue
         try:
             saved = unguarded.read(attrgetter(name), node)
             items = saved if isinstance(saved, (tuple, list)) else (saved,)

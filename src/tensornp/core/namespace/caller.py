@@ -21,15 +21,8 @@ def name_of(obj: Any, namespace: Mapping[str, Any]) -> str:
 
 def names_of_now(frame: types.FrameType) -> Callable[[], Mapping[str, Any]]:
     """Return a function that returns the names that the caller of a frame's function sees by then."""
-    address = id(frame.f_back or frame)
-
-    def names() -> Mapping[str, Any]:
-        found: types.FrameType | None = sys._getframe()
-        while found is not None and id(found) != address:
-            found = found.f_back
-        return _names_in(found) if found is not None else {}
-
-    return names
+    caller = frame.f_back or frame
+    return lambda: _names_in(caller)
 
 
 def _names_in(frame: types.FrameType) -> dict[str, Any]:

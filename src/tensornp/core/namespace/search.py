@@ -26,7 +26,8 @@ _AT_ONCE = 16
 """Items that are checked together for plain values."""
 _FOREIGN = frozenset(
     "IPython ipykernel ipywidgets anywidget tensornp traitlets zmq logging threading asyncio concurrent "
-    "matplotlib multiprocessing subprocess weakref inspect importlib".split()
+    "matplotlib multiprocessing subprocess weakref inspect importlib "
+    "_frozen_importlib _frozen_importlib_external".split()
 )
 """Packages whose objects are skipped: they reach the whole kernel."""
 _MODULE_OWN = frozenset(vars(torch.nn.Module()))
@@ -148,7 +149,6 @@ _CHECK_EVERY = 64
 _TURN = 512
 _RESULT = re.compile(r"_{1,3}|_\d+")
 _OF_IPYTHON = re.compile(r"In|_[iod]h|_{1,3}|_i{1,3}|_i*\d+|exit|quit|open|get_ipython")
-_OF_IMPORT = frozenset(("__loader__", "__spec__"))
 _requires_grad, _is_leaf, _retains_grad = (
     getattr(torch.Tensor, name).__get__ for name in ("requires_grad", "is_leaf", "retains_grad")
 )
@@ -277,8 +277,6 @@ def _roots(namespace: Any, history: str) -> list[tuple[Any, Any, Kind]]:
     results = set(map(id, list(namespace["_oh"].values()))) if history else ()
     found: list[tuple[Any, Any, Kind]] = []
     for name, value in items_of(namespace) if isinstance(namespace, dict) else list(namespace.items()):
-        if name in _OF_IMPORT:
-            continue
         # `_` and `_3` are the user's unless they are results of cells: after `for _ in ...`.
         is_history = history and _OF_IPYTHON.fullmatch(name)
         if not is_history or (_RESULT.fullmatch(name) and id(value) not in results):

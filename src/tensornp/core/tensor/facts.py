@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from tensornp.core.lowlevel.own_display import html_of, mime_of, pretty
+from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.tensor import kinds
 from tensornp.core.tensor.form import FLOAT4, DataState, Kind
 from tensornp.core.tensor.shards import ShardFacts
@@ -119,11 +119,6 @@ class TensorInfo:
         return math.prod(sizes) * self.itemsize
 
     @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
     def _is_gathered(self) -> bool:
         return self._is_unsharded or (self.inner is not None and self.inner._is_gathered)
 
@@ -133,7 +128,7 @@ class TensorInfo:
             return False
         return any(step == 0 and size > 1 for size, step in zip(self.shape, self.stride, strict=True))
 
-    _mime_, _repr_html_, _repr_pretty_ = mime_of, html_of, pretty
+    _mime_, _repr_html_ = mime_of, html_of
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join(f"{field.name.lstrip('_')}: {getattr(self, field.name)}" for field in dataclasses.fields(self))

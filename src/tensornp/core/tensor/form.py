@@ -155,10 +155,6 @@ class Kind:
     def form(self, t: Any) -> Form:
         return Form("available", self)
 
-    def damage(self, t: Any) -> str:
-        """Return why the values cannot be read although all memory is there, or ""."""
-        return ""
-
     def inner(self, t: Any) -> Any:
         """Return the tensor inside that holds the values, or None; does not wait."""
         return None

@@ -81,10 +81,7 @@ def _read(tensor: torch.Tensor) -> TensorInfo:
             storage=missing, _wrapper="" if is_made else form.wrapper,
         )  # fmt: skip
     is_buffer = bool(own.get("_is_buffer")) or (False if is_parameter else None)
-    info = _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
-    if info.data_state == "available" and (damage := form.kind.damage(tensor)):
-        info = dataclasses.replace(info, data_state="freed", _wrapper=damage)
-    return info
+    return _with_shape(tensor, t, form, inner, is_parameter=is_parameter, is_buffer=is_buffer)
 
 
 @modes.outside_modes

@@ -12,9 +12,6 @@ from tensornp.core.tensor.dtypes import FLOAT4_VALUES, KNOWN, name_of
 from tensornp.core.tensor.form import FLOAT4, Kind, Obstacle, Places, Step, indexed, over_storage
 from tensornp.errors import UnsupportedTensorError
 
-_CODES = {torch.quint8: torch.uint8, torch.qint8: torch.int8, torch.qint32: torch.int32}
-"""The dtype of the codes of a quantized tensor, if each has bytes of its own."""
-
 
 class Strided(Kind):
     name = "strided"
@@ -134,14 +131,6 @@ class Quantized(Kind):
     def holds(self, t: Any, bare: Any) -> bool:
         return bool(bare.is_quantized)
 
-    def damage(self, t: Any) -> str:
-        """Return why the scales do not fit the codes: a view of another shape keeps them."""
-        for part in self.parts(t):
-            axis, sizes = t.q_per_channel_axis(), tuple(t.shape)
-            if tuple(part.shape) != sizes[axis : axis + 1]:
-                return f"its scales have shape {tuple(part.shape)}, and axis {axis} of {sizes} does not fit them"
-        return ""
-
     def parts(self, t: Any) -> list[torch.Tensor]:
         if "per_channel" not in self.detail(t):
             return []
@@ -153,14 +142,6 @@ class Quantized(Kind):
         except RuntimeError:
             # `torch.empty` makes quantized tensors without a scale.
             return ""
-
-    def few(self, t: Any, places: Places) -> torch.Tensor:
-        raw = plain(t)
-        if raw.dtype not in _CODES:
-            return super().few(raw, places)
-        codes = indexed(over_storage(raw, _CODES[raw.dtype]), places)
-        few = torch_private.quantized_like(codes, raw, lambda part, dim: indexed(plain(part), [places[dim]]))
-        return quietly(few.dequantize)
 
     def dense(self, t: Any) -> torch.Tensor:
         return quietly(plain(t).dequantize)

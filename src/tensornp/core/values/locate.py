@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.text import counted, quoted
 from tensornp.core.tensor.strides import place_of
-from tensornp.core.values.sources import Source, refuse_endless, source_of
+from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stats.record import ALL
 from tensornp.errors import BadRequestError
@@ -156,7 +156,6 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
     if len(source.parts) != 1:
         cure = "pass tnp.to_numpy(t), or of a nested tensor one of t.unbind()"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
-    refuse_endless(source, "locate")
     best = None
     for flat in () if what in _IS_PLACE else _numbers(source, what):
         finite = flat[np.isfinite(flat)]

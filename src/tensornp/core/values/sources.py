@@ -26,9 +26,6 @@ from tensornp.core.values.blocks import Array, Part, part_of_reader, part_of_ten
 from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NotATensorError
 
-MAX_NUMEL = 2**38
-"""Elements that are read one by one at most; only expanded tensors have more."""
-
 
 @dataclass(frozen=True)
 class Source:
@@ -173,11 +170,3 @@ def checked_axis(axis: int | None, shape: tuple[int, ...]) -> int | None:
     if not is_number or not -len(shape) <= axis < len(shape):
         raise BadRequestError(f"axis must be a dimension of shape {shape} or None, got {quoted(axis)}")
     return int(axis) % len(shape)
-
-
-def refuse_endless(source: Source, caller: str) -> None:
-    if source.numel > MAX_NUMEL:
-        raise BadRequestError(
-            f"{caller} would read {source.numel:,} elements, more than any memory holds; "
-            "take an index of each expanded dimension"
-        )

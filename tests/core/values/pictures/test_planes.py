@@ -52,10 +52,3 @@ def test_what_is_no_index_is_refused(shape, index):
     """Of one plane too, which has no index but the empty one."""
     with pytest.raises(tnp.BadRequestError, match=r"leads (to no plane|nowhere)"):
         tnp.plot(torch.zeros(shape), index=index)
-
-
-def test_an_endless_plane_is_refused_in_a_sentence():
-    """A tensor may be expanded to more elements than anybody reads."""
-    for t in (torch.ones(1).expand(2**40), torch.ones(1).expand(2**20, 2**20)):
-        with pytest.raises(tnp.BadRequestError, match="a heat map would read"):
-            plane_map(t)

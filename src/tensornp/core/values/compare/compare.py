@@ -15,7 +15,7 @@ from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.memory.aliases import Target
 from tensornp.core.tensor.kinds import form_of
 from tensornp.core.values.compare.numbers import PairTally, pairs_of
-from tensornp.core.values.sources import Source, refuse_endless, source_of
+from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats.record import ALL
 from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import NoDataError
@@ -150,7 +150,6 @@ def compare(a: Any, b: Any) -> Comparison:
         verdict = f"shapes differ: {_shapes_text(first)} and {_shapes_text(second)}"
         retyped = ("tensor",) if dtypes[0] != dtypes[1] else ()
         return Comparison(False, False, verdict, shapes, dtypes, reshaped=("tensor",), retyped=retyped)
-    refuse_endless(first, "compare")
     with np.errstate(all="ignore"):
         tally = PairTally(*dtypes)
         for blocks in pairs_of(first, second):

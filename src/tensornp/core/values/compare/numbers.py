@@ -34,21 +34,12 @@ def of_one_kind(a: Array, b: Array) -> tuple[Array, Array]:
     if a.dtype == b.dtype:
         return a, b
     common = np.result_type(a.dtype, b.dtype)
-    if any(values.dtype.kind in "iu" and values.itemsize == 8 for values in (a, b)) and common.kind in "fc":
-        common = np.dtype(np.clongdouble if common.kind == "c" else np.longdouble)
     return a.astype(common), b.astype(common)
-
-
-def plain_number(value: Any) -> Any:
-    number = value.item()
-    if isinstance(number, np.longdouble):
-        return int(number) if np.isfinite(number) and number == np.rint(number) else float(number)
-    return complex(number) if isinstance(number, np.clongdouble) else number
 
 
 def _shortest(value: Any) -> Any:
     """Return a number with the fewest digits that tell it from others of its dtype."""
-    return float(str(value)) if isinstance(value, (np.float16, np.float32)) else plain_number(value)
+    return float(str(value)) if isinstance(value, (np.float16, np.float32)) else value.item()
 
 
 def differing(old: Any, new: Any) -> Any:
@@ -125,7 +116,7 @@ class PairTally:
         self.squares += squares
         at = int(sizes.argmax())
         if sizes[at]:
-            size = plain_number(sizes[at])
+            size = sizes[at].item()
             if size > self.largest:
                 self.largest, self.largest_at = size, start + (at if places is None else int(places[at]))
 

@@ -25,9 +25,6 @@ def snapshot_with_values(
 ) -> Snapshot:
     """Return the state of an object, with a copy of up to so many bytes."""
     info = inspect(obj) if is_tensor(obj) else None
-    if info is not None and info.has_grad is None and before is not None and before.info is not None:
-        # A gradient that could not be looked at is compared with the last one seen.
-        info = replace(info, has_grad=before.info.has_grad)
     return with_copy(take_snapshot(obj, info, "", max_read_nbytes), obj, max_copy_nbytes, before)
 
 

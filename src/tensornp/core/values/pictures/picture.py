@@ -14,7 +14,6 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import ONE_OR_ALL, is_array, refused, values_of
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import counted, format_number, quoted
-from tensornp.core.tensor import dtypes
 from tensornp.core.tensor.info import inspect
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.pictures.heatmap import Limits
@@ -162,8 +161,6 @@ def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, 
     max_tiles, max_pixels = (MAX_PICTURES, MAX_ALL_PIXELS) if has_all else (MAX_TILES, MAX_PIXELS)
     if not (is_tensor_like(obj) or is_array(obj) or type(obj) is StoredValues):
         raise NotATensorError(f"image takes a tensor or an array, not {refused(obj, of_model=ONE_OR_ALL)}")
-    if is_array(obj) and obj.dtype.kind not in "biuf" and obj.dtype.name not in dtypes.EXTENSIONS:
-        raise BadRequestError(_NO_BRIGHTNESS.format(obj.dtype))
     subject = subject_of(obj)
     if subject.shard is not None:
         decide(inspect(obj))

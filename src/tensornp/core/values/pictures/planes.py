@@ -20,12 +20,10 @@ from tensornp.core.values.shown.window import Subject, Window, elements_in, subj
 from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stored import Box, StoredValues
-from tensornp.errors import BadRequestError, NoDataError
+from tensornp.errors import NoDataError
 
 _MAX_SIDE, SIDE = 192, 96
 """Pixels of a side at most: of a plane on a page, and of the plane of a window."""
-MAX_NUMEL = 2**32
-"""Elements of a plane that are read at most; only expanded tensors have more."""
 
 
 @outside_modes
@@ -36,9 +34,6 @@ def plane_map(obj: Any, index: tuple[int, ...] | int | None = None) -> Heatmap |
     at, title = plane_at(shape, index, subject.shard)
     if 0 in (*shape, len(shape)):
         return None
-    numel = math.prod(shape[-2:])
-    if numel > MAX_NUMEL:
-        raise BadRequestError(f"a heat map would read {numel:,} elements; pass a slice")
     window = window_of(shape, corner=(*at, *(0,) * min(len(shape), 2)))
     return overview_of(subject, window, max_side=_MAX_SIDE, title=title)
 
@@ -61,10 +56,8 @@ def difference_of(first: Subject, second: Subject) -> StoredValues:
     def read(box: Box) -> Any:
         places: Places = [range(part.start, part.stop) for part in box]
         a, b = (gathered(one.tensor, one.info, one.plan, places) for one in (first, second))
-        # The difference of two integers of 64 bits needs more.
-        wide = np.longdouble if all(one.dtype.kind in "iu" for one in (a, b)) else dtype
-        a, b = a.astype(wide), b.astype(wide)
-        return np.where(differing(a, b), b - a, 0).astype(dtype)
+        a, b = a.astype(dtype), b.astype(dtype)
+        return np.where(differing(a, b), b - a, 0)
 
     name = np.dtype(dtype).name
     return StoredValues(first.shape, name, lambda box: torch.from_numpy(read(box)), where="difference")

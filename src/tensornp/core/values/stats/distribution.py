@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.lowlevel.own_display import html_of, mime_of
 from tensornp.core.lowlevel.uncompiled import never_compiled
 
 Array = np.ndarray[Any, Any]
@@ -44,8 +43,6 @@ class Histogram:
     counts: Array
     edges: Array
     scope: str
-
-    _mime_, _repr_html_ = mime_of, html_of
 
     def cells(self, num_cells: int) -> Array:
         """Return the mean number of elements in equal intervals between the outer edges."""
