@@ -70,7 +70,7 @@ def pass_document(run: FollowedPass) -> Document:
     tree = CallTree(record, alarms).lines()
     every = [rows.row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in tree]
     table, common = without_common(Table(rows.HEADINGS, tuple(every)), (rows.DTYPE,))
-    table = without_empty(table, (rows.CALL, rows.SHAPES))
+    table = without_empty(table, (rows.CALL, rows.SHAPE))
     facts = (title_of(record), *_totals(record), *(f"outputs are {dtype}" for dtype in common))
     totals = " · ".join(filter(None, facts))
     lines = small_print(*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals)

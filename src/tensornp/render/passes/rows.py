@@ -21,10 +21,10 @@ from tensornp.render.layout.table import MARKS, Drawn, TableRow
 from tensornp.render.pictures.palette import sparkline_text
 from tensornp.render.pictures.stats_line import histogram_img
 
-CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD = (
-    "call", "in → out", "dtype", "sample", "min … max", "‖out‖", "‖grad‖",
+CALL, SHAPE, DTYPE, SAMPLE, EXTREMES, NORM, GRAD = (
+    "call", "shape", "dtype", "sample", "min … max", "‖out‖", "‖grad‖",
 )  # fmt: skip
-HEADINGS = (CALL, SHAPES, DTYPE, SAMPLE, EXTREMES, NORM, GRAD, MARKS)
+HEADINGS = (CALL, SHAPE, DTYPE, SAMPLE, EXTREMES, NORM, GRAD, MARKS)
 _MAX_TEXT, _MAX_CLASS, _MAX_ERROR = 400, 24, 60
 _NUM_BARS, _MAX_BINS, _FEW, _MAX_SAMPLES = 8, 32, 4, 16
 """Bars of a text, bins of a picture, the fewest elements of a histogram, and the most calls that share one."""
@@ -42,7 +42,7 @@ def row_of(line: CallLine, record: PassRecord, alarm: str) -> TableRow:
     figures = [one.figures for one in outputs if one.figures is not None]
     cells = {
         CALL: Drawn(f"{label} {beside}".strip(), escape(label) + quiet),
-        SHAPES: shapes(first),
+        SHAPE: shape_of(first),
         DTYPE: cut(outputs[0].dtype, _MAX_CLASS) if outputs else "",
         SAMPLE: sample_cell(figures, [one.sample for one in outputs]),
         EXTREMES: extremes(figures),
@@ -82,22 +82,17 @@ def main_value(values: Mapping[str, Value]) -> Value | None:
 
 
 def gradient_of(call: Call) -> Figures | None:
-    """Return the gradient of a call's outputs: an odd one, else the largest; that of a loss next to logits is 1."""
+    """Return an odd gradient of a call's outputs, else the largest: that of logits, not of the loss."""
     known = [value.grad for value in call.outputs.values() if value.grad is not None]
     return next((one for one in known if one.is_odd), max(known, key=lambda one: one.count, default=None))
 
 
-def shapes(call: Call) -> str:
-    """Return the shapes of input and output, also in one: ``(2, 8 → 3)``."""
+def shape_of(call: Call) -> str:
+    """Return the shape of the output, or that of the input of a call without one: ``(4, 128) →``."""
     taken, given = main_value(call.inputs), main_value(call.outputs)
-    if taken is None or given is None:
-        sides = [sizes_text(one.shape) if one is not None else "" for one in (taken, given)]
-        return " → ".join(sides).strip() if any(sides) else ""
-    differ = [i for i, (a, b) in enumerate(zip(taken.shape, given.shape, strict=False)) if a != b]
-    if len(taken.shape) != len(given.shape) or len(differ) > 1:
-        return f"{sizes_text(taken.shape)} → {sizes_text(given.shape)}"
-    axes = [f"{a}" if a == b else f"{a} → {b}" for a, b in zip(taken.shape, given.shape, strict=True)]
-    return sizes_text(axes)
+    if given is not None:
+        return sizes_text(given.shape)
+    return f"{sizes_text(taken.shape)} →" if taken is not None else ""
 
 
 def extremes(figures: Iterable[Figures]) -> str:
