@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import tensornp
 from tensornp.core.lowlevel.fallback import RAISE
@@ -20,10 +19,8 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError, TensornpError
 
 if TYPE_CHECKING:
-    from tensornp.render.layout.document import Document, Part
-    from tensornp.render.layout.table import Table
+    from tensornp.render.layout.document import Document
 
-_BOLD, _PALE, _YELLOW = "1", "2", "33"
 EQUAL, DIFFERENT, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""
 COMMANDS = ("scan", "diff")
@@ -147,36 +144,8 @@ def _answered(asked: argparse.Namespace) -> int:
     if asked.json:
         print(json.dumps(_plain(answer.record()), indent=1, allow_nan=False), flush=True)
     elif not asked.html:
-        document = answer.document()
-        print(_coloured(document.parts) if _is_coloured() else document.text(), flush=True)
+        print(answer.document().text(), flush=True)
     return answer.status
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    # A stream that was closed before the start is None.
-    return stream is not None and stream.isatty()
-
-
-def _is_coloured() -> bool:
-    return _is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-
-
-def _coloured(parts: Sequence[Part | Table]) -> str:
-    from tensornp.render.layout.table import Table, table_text
-
-    lines: list[str] = []
-    for part in parts:
-        if isinstance(part, Table):
-            styles = [_PALE, *(_YELLOW if row.alarm else "" for row in part.rows)]
-            pairs = zip(table_text(part).split("\n"), styles, strict=False)
-        elif part.parts:
-            lines.append(_coloured(part.parts))
-            continue
-        else:
-            style = {"heading": _BOLD, "alarm": _YELLOW}.get(part.tone, "")
-            pairs = zip(part.text.split("\n"), repeat(style), strict=False)
-        lines += [f"\x1b[{style}m{line}\x1b[0m" if style and line else line for line, style in pairs if line]
-    return "\n".join(filter(None, lines))
 
 
 def _listed(asked: argparse.Namespace) -> _Answer:
@@ -256,7 +225,8 @@ def _opened(asked: argparse.Namespace) -> list[Any]:
 
 
 def _progress() -> Any:
-    return None if _is_terminal(sys.stderr) else False
+    # A stream that was closed before the start is None.
+    return None if sys.stderr is not None and sys.stderr.isatty() else False
 
 
 def _trouble(text: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 
@@ -155,21 +154,6 @@ def test_trouble_is_a_line_and_a_status(said, arguments, told):
     assert err.startswith("tensornp: ")
     assert told in err
     assert err.count("\n") == 1
-
-
-def test_colours_are_for_terminals(said, monkeypatch):
-    """`NO_COLOR` turns them off."""
-    plain = said("scan", "other.safetensors")[1]
-    assert "\x1b" not in plain
-    monkeypatch.setattr("tensornp.fronts.command_line._is_terminal", lambda stream: stream is sys.stdout)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    _, out, _ = said("scan", "other.safetensors")
-    assert out.startswith("\x1b[1m5 weights")
-    assert "\x1b[33m1 weight has NaN: head.bias\x1b[0m" in out
-    assert re.sub(r"\x1b\[\d*m", "", out) == plain
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in said("model.safetensors")[1]
 
 
 def test_help_names_every_option_and_the_version_is_told(said):
