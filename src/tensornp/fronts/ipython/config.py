@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     from tensornp.render.layout.document import Document
     from tensornp.session.ledger import Ledger
 
-COMMANDS = (
-    ("t", "the card of a tensor, or the table of a container, as the last line of a cell"),
-    ("%tonumpy t", "the array, with a receipt; --view, --share or --copy"),
-    ("%%tonumpy a b", "run the cell, then convert these variables"),
-    ("%totensor a", "the tensor of an array"),
-    ("%tensors", "all tensors and arrays, grouped by shared memory"),
-    ("%tensorwatch t", "after each cell, what that cell changed"),
-    ("%tensorstats t", "statistics, histogram, heat map, places of NaNs; --axis D for each channel"),
-    ("%tensordiff a b", "the differences of two tensors, models or files"),
-    ("%weights model", "all weights of a model, a file or a folder, without loading or running it"),
-    ("%%follow model", "run the cell, and show each module call and where the first NaN was produced"),
-    ("tnp.card(t)", "the card as an object, after import tensornp as tnp"),
-    ("%config TensorDisplay.mode = 'copy'", "set an option"),
-    ("%tonumpy?", "the help of a magic; TAB completes options"),
-)
-
 
 def _trait(option: Field[Any]) -> Any:
     known: dict[str, Any] = dict(option.metadata)
@@ -116,11 +100,16 @@ class GuideMagics(SessionMagics):
         from tensornp.render.layout.document import Document, headline
         from tensornp.render.layout.table import Table, TableRow
 
+        magics = []
+        for cls in SessionMagics.__subclasses__():
+            for kind, mark in (("line", "%"), ("cell", "%%")):
+                for name, method in cls.magics[kind].items():
+                    magics.append(TableRow((mark + name, getattr(cls, method).__doc__.partition("\n")[0])))
         rows = []
         for option in fields(DisplayOptions):
             meaning, now = option.metadata["help"], getattr(self._display, option.name)
             text = f"{now}" if now == option.default else f"{now} (default: {option.default})"
             rows.append(TableRow((option.name, text, meaning)))
-        commands = Table(("type", "to see"), tuple(map(TableRow, COMMANDS)))
+        commands = Table(("type", "to see"), tuple(magics))
         options = Table(("option", "now", "meaning"), tuple(rows))
         return Document((headline(f"tensornp {tensornp.__version__}"), commands, options))
