@@ -23,7 +23,7 @@ import tensornp
 # What kinds of the gallery import when they are made; not all are there with every torch.
 for name in (
     "networkx", "tensordict", "torch._functorch.aot_autograd", "torch.masked._ops",
-    "torchao.prototype.mx_formats.mx_tensor", "wcwidth",
+    "torchao.prototype.mx_formats.mx_tensor",
 ):  # fmt: skip
     with contextlib.suppress(ImportError):
         importlib.import_module(name)

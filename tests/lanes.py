@@ -18,7 +18,7 @@ OF_ITS_TIME = {
     # All lower bounds of the requirements at once, and what still takes such a NumPy.
     "2.7": (
         "numpy==2.0.0 ml_dtypes==0.5.0 ipython==8.20.0 traitlets==5.9.0 ipywidgets==8.1.0 anywidget==0.9.18 "
-        "matplotlib==3.9.0 pillow==10.0.0 psutil==5.9.0 xxhash==3.4.1 lazy_loader==0.6 tqdm==4.66.0 wcwidth==0.2.13 "
+        "matplotlib==3.9.0 pillow==10.0.0 psutil==5.9.0 xxhash==3.4.1 lazy_loader==0.6 tqdm==4.66.0 "
         "jax==0.6.2 torchao==0.11.0 tensordict==0.8.3"
     ),
     "2.13": "numpy==2.4.*",

@@ -33,7 +33,6 @@ HOMES = {
     "PIL": {"render/pictures/png"},
     "xxhash": {"core/memory/changes"},
     "numba": {"core/values/stats/fast"},
-    "wcwidth": {"render/layout/table"},
     "ml_dtypes": {"core/tensor/dtypes"},
     "psutil": {"core/convert/budget"},
     "jax": {"core/convert/to_tensor"},

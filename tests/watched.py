@@ -10,7 +10,7 @@ from typing import Any
 BEGINS = ("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "subprocess.", "pty.")
 READS = ("pickle.", "mmap.", "socket.", "ctypes.dlopen", "urllib.", "ftplib.", "http.")
 WRITES = ("os.mkdir", "os.remove", "os.rename", "os.truncate", "os.chmod", "os.link", "os.symlink", "os.utime")
-OURS = {"tensornp", "numpy", "psutil", "wcwidth", "numba", "llvmlite", "encodings"}
+OURS = {"tensornp", "numpy", "psutil", "numba", "llvmlite", "encodings"}
 """What is imported when it is first needed, by ourselves: no file names it."""
 
 

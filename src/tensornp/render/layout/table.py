@@ -127,28 +127,16 @@ def table_text(table: Table) -> str:
         alarm = f" · {row.alarm}" if row.alarm else ""
         lines.append((f"{_INDENT * row.level}{row.cells[0]}{alarm}", *row.cells[1:]))
     columns = zip(*(cells for cells in lines if len(cells) == len(table.headings)), strict=True)
-    widths = [max(map(_width, column)) for column in columns]
+    widths = [max(map(len, column)) for column in columns]
 
     def padded(heading: str, cell: str, width: int) -> str:
-        space = " " * (width - _width(cell))
+        space = " " * (width - len(cell))
         return space + cell if heading in RIGHT else cell + space
 
     return "\n".join(
         "  ".join(map(padded, table.headings, cells, widths)).rstrip() if len(cells) == len(widths) else cells[0]
         for cells in lines
     )
-
-
-def _width(text: str) -> int:
-    """Return the width of a text in columns of a terminal; some characters take 0 or 2."""
-    # Characters before the first combining one take one column.
-    if max(text, default="") < "\u0300":
-        return len(text)
-    from wcwidth import wcswidth
-
-    # It has no width for control characters; names have none left.
-    width = wcswidth(text)
-    return width if width >= 0 else len(text)
 
 
 def table_html(table: Table) -> str:
