@@ -28,14 +28,10 @@ def whole(image: tnp.Image) -> np.ndarray:
     return pixels
 
 
-def decoded(image: tnp.Image, index: int = 0, shape: tuple[int, int] | None = None) -> np.ndarray:
-    """Return the pixels of one of the pictures, one for each of its own, of which `shape` is known or one has all."""
-    place = image.places[index]
-    large = whole(image)[place.top : place.top + place.height, place.left : place.left + place.width]
-    times = large.shape[0] // shape[0] if shape else next(
-        n for n in (*range(16, 0, -1),) if large.shape[0] % n == large.shape[1] % n == 0 and is_magnified(large, n)
-    )  # fmt: skip
-    assert is_magnified(large, times), "each is drawn as a square of one colour"
+def decoded(image: tnp.Image) -> np.ndarray:
+    """Return the pixels of a single picture, each of which is drawn as a square of one colour."""
+    large = whole(image)
+    times = next(n for n in range(16, 0, -1) if not any(size % n for size in image.size) and is_magnified(large, n))
     return large[::times, ::times]
 
 
@@ -74,23 +70,26 @@ def test_a_batch_is_a_grid_with_an_index_under_each(count, height, width, channe
     """Each picture is in it once, in order, row by row; between them there is nothing but the letters."""
     batch = np.random.default_rng(count).integers(0, 256, (count, height, width, channels), np.uint8)
     obj = torch.from_numpy(batch if is_last else np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))
-    image = tnp.image(obj, layout="NHWC" if is_last else "NCHW")
-    assert [place.label for place in image.places] == ([str(i) for i in range(count)] if count > 1 else [""])
-    corners = [(place.top, place.left) for place in image.places]
+    image = tnp.image(obj, layout="NHWC" if is_last else "NCHW", size=max(height, width))
+    page = whole(image)
+    if count == 1:
+        np.testing.assert_array_equal(page, batch[0, ..., 0] if channels == 1 else batch[0])
+        return
+    corners, rest = [], page.copy()
+    for one in batch:
+        opaque = one if channels == 4 else np.concatenate([one, np.full((height, width, 1), 255, np.uint8)], axis=-1)
+        ((top, left),) = np.argwhere((windows(page, height, width) == opaque).all((2, 3, 4)))
+        corners.append((top, left))
+        rest[top : top + height, left : left + width] = 0
+        assert rest[top + height :, left : left + width][:14].any(), "an index"
     assert corners == sorted(set(corners))
-    rest = whole(image).copy()
-    for i, (one, place) in enumerate(zip(batch, image.places, strict=True)):
-        there = decoded(image, i, (height, width))
-        if count == 1:
-            np.testing.assert_array_equal(there, one[..., 0] if channels == 1 else one)
-            return
-        np.testing.assert_array_equal(there[..., :channels], one)
-        assert channels == 4 or (there[..., -1] == 255).all()
-        rest[place.top : place.top + place.height, place.left : place.left + place.width] = 0
-        below = rest[place.top + place.height :, place.left : place.left + place.width]
-        assert below[:14].any(), "an index"
     written = rest[rest[..., -1] > 0]
     assert (written == (*palette.LABEL, 255)[-written.shape[-1] :]).all()
+
+
+def windows(page: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return all parts of a page of one size, of shape (top, left, height, width, channels)."""
+    return np.moveaxis(np.lib.stride_tricks.sliding_window_view(page, (height, width), axis=(0, 1)), 2, -1)
 
 
 def test_no_more_pictures_than_a_page_holds_are_shown():
@@ -98,7 +97,7 @@ def test_no_more_pictures_than_a_page_holds_are_shown():
     batch = torch.zeros(1000, 28, 28, dtype=torch.uint8)
     image = tnp.image(batch, layout="NHW")
     assert "NHW · 28 × 28 grey · the first 64 of 1,000 pictures" in image.caption
-    assert len(image.places) == 64
+    assert image.arrays.shape == (1000, 28, 28, 1)
 
 
 @pytest.mark.parametrize(

@@ -47,14 +47,11 @@ class Image:
         The layout, the size, and what was done to the values.
     size : tuple of int
         Width and height of `png`, a grid with its gaps and indices.
-    places : tuple of Place
-        The place of each picture in it, with its index.
     """
 
     png: bytes = field(repr=False)
     caption: str
     size: tuple[int, int]
-    places: tuple[Place, ...] = field(repr=False)
     _pictures: np.ndarray[Any, Any] | None = field(repr=False)
 
     def __repr__(self) -> str:
@@ -143,8 +140,6 @@ def image(
     'NCHW, the only layout with 1, 3 or 4 channels · 32 × 48 RGB · 4 pictures · 0 … 1 as they are'
     >>> tnp.image(torch.zeros(16, 28, 28)).caption
     'CHW, assumed as usual in torch · 28 × 28 grey · 16 channels, each a grey tile · 0 … 1 as they are'
-    >>> tnp.image(batch, size=96).places[1]
-    Place(label='1', left=100, top=0, width=96, height=64)
     """
     asked = Asked(mean, std, range_of(value_range))
     picture = picture_of(t, layout, asked)
@@ -153,21 +148,10 @@ def image(
         with suppress(TooLargeError):
             whole = picture_of(t, layout, asked, has_all=True)
     shown, words = size_of(picture, size)
-    pixels, places = laid_out(picture, shown)
+    pixels = laid_out(picture, shown)
     caption = " · ".join([*picture.words, *words])
     pictures = whole.pixels if whole.is_whole else None
-    return Image(png.picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), places, pictures)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of one picture in pixels of the whole, with its index."""
-
-    label: str
-    left: int
-    top: int
-    width: int
-    height: int
+    return Image(png.picture_png(pixels), caption, (pixels.shape[1], pixels.shape[0]), pictures)
 
 
 def size_of(picture: Picture, size: Any) -> tuple[tuple[int, int], list[str]]:
@@ -186,31 +170,29 @@ def size_of(picture: Picture, size: Any) -> tuple[tuple[int, int], list[str]]:
     return shown, [f"reduced to {size} pixels"] if size < longer else []
 
 
-def laid_out(picture: Picture, size: tuple[int, int]) -> tuple[png.Pixels, tuple[Place, ...]]:
-    """Return all pictures in one, with their indices, and where each is."""
+def laid_out(picture: Picture, size: tuple[int, int]) -> png.Pixels:
+    """Return all pictures in one, with their indices."""
     height, width = size
     marked = _marked(picture)
     # The nearest pixels.
     ys, xs = (np.arange(new) * old // new for new, old in zip(size, marked.shape[1:3], strict=True))
     shown = np.asarray(marked[:, ys[:, None], xs])
     if len(shown) == 1 and not picture.labels[0]:
-        only = shown[0]
-        return only[..., 0] if only.shape[-1] == 1 else only, (Place("", 0, 0, width, height),)
+        only: png.Pixels = shown[0]
+        return only[..., 0] if only.shape[-1] == 1 else only
     labels, columns = [png.letters(label) for label in picture.labels], picture.grid[1]
     tops = _starts([height + max(label.shape[0] for label in labels)] * -(-len(labels) // columns))
     lefts = _starts([max(width, *(label.shape[1] for label in labels[i::columns])) for i in range(columns)])
     if shown.shape[-1] != 4:
         shown = np.concatenate([shown, np.full((*shown.shape[:-1], 1), 255, np.uint8)], axis=-1)
     whole = np.zeros((tops[-1] - _GAP, lefts[-1] - _GAP, shown.shape[-1]), np.uint8)
-    places = []
     for i, (pixels, label) in enumerate(zip(shown, labels, strict=True)):
         top, left = tops[i // columns], lefts[i % columns]
         whole[top : top + height, left : left + width] = pixels
         below, middle = top + height, left + max(0, width - label.shape[1]) // 2
         colour = (*LABEL[: whole.shape[-1] - 1], 255)
         whole[below : below + label.shape[0], middle : middle + label.shape[1]][label] = colour
-        places.append(Place(picture.labels[i], left, top, width, height))
-    return whole, tuple(places)
+    return whole
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
