@@ -30,10 +30,6 @@ BEYOND_SEQUENTIAL: tuple[Colour, Colour] = ((0, 12, 48), (255, 250, 205))
 NAN: Colour = (196, 32, 255)
 POSINF: Colour = (110, 255, 255)
 NEGINF: Colour = (0, 0, 0)
-ON_NAN: Colour = (255, 255, 255)
-ON_POSINF: Colour = (0, 110, 130)
-ON_NEGINF: Colour = (70, 70, 70)
-"""The second colours of the patterns: of the three that stand on no scale."""
 BARS: Colour = (128, 128, 128)
 """Colour of a histogram: a contrast of at least 3 to 1 to a white page and to a dark one."""
 ODD_BARS: Colour = (217, 119, 6)

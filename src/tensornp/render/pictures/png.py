@@ -20,8 +20,8 @@ _MAGNIFIED_SIDE = 256
 """Pixels of a page that a small picture is magnified to at most."""
 _MIN_SIDE = 16
 """Pixels of a page that even one row takes."""
-_NAN, _POSINF, _NEGINF, _BELOW, _ABOVE, _FIRST = 1, 3, 5, 7, 8, 9
-"""Places in the palette of a heat map; what has a pattern has two."""
+_NAN, _POSINF, _NEGINF, _BELOW, _ABOVE, _FIRST = range(1, 7)
+"""Places in the palette of a heat map."""
 _MARKS = {NAN: _NAN, POSINF: _POSINF, NEGINF: _NEGINF}
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -40,22 +40,9 @@ def bars_png(shares: np.ndarray[Any, Any], height: int, num_odd: int = 0) -> byt
 
 
 def heatmap_png(heatmap: Heatmap) -> bytes:
-    """Return a heat map in colours, as a PNG of `size_of` the heat map.
-
-    In magnified ones, NaN has a checkerboard, and infinities have stripes.
-    """
+    """Return a heat map in colours, as a PNG of `size_of` the heat map."""
     tall, wide = magnification(heatmap.flags.shape)
     steps = np.repeat(np.repeat(steps_of(heatmap), tall, axis=0), wide, axis=1)
-    if min(tall, wide) > 1:
-        rows, columns = np.ogrid[: steps.shape[0], : steps.shape[1]]
-        coarse = max(1, min(tall, wide) // 4)
-        patterns = {
-            _NAN: (rows // coarse + columns // coarse) % 2,
-            _POSINF: (rows + columns) // coarse % 3 == 0,
-            _NEGINF: (rows - columns) // coarse % 3 == 0,
-        }
-        for mark, pattern in patterns.items():
-            steps += ((steps == mark) & pattern.astype(bool)).astype(np.uint8)
     return palette_png(steps, colours_of(heatmap))
 
 
@@ -63,7 +50,7 @@ def colours_of(heatmap: Heatmap) -> list[palette.Colour]:
     is_signed = heatmap.is_signed
     return [
         (0, 0, 0),
-        *(palette.NAN, palette.ON_NAN, palette.POSINF, palette.ON_POSINF, palette.NEGINF, palette.ON_NEGINF),
+        *(palette.NAN, palette.POSINF, palette.NEGINF),
         *(palette.BEYOND_DIVERGING if is_signed else palette.BEYOND_SEQUENTIAL),
         *palette.scale(palette.DIVERGING if is_signed else palette.SEQUENTIAL),
     ]
