@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 import traitlets
 
-from tensornp.core.convert.plan import MODES, ConversionPlan, mode_arguments
+from tensornp.core.convert.plan import MODES, ConversionPlan
 from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.summary.card import Look, TensorSummary, plan_modes, summarize
@@ -200,7 +200,7 @@ class TensorWidget(LivePart):
 
     def _array_of(self, tensor: torch.Tensor | None) -> Any:
         limit = self._options.max_nbytes or None
-        return to_numpy(living(tensor), max_nbytes=limit, shard=self._shard, **mode_arguments(self.mode))
+        return to_numpy(living(tensor), max_nbytes=limit, shard=self._shard, **MODES[self.mode])
 
     @traitlets.validate("mode")
     def _check_mode(self, proposal: Any) -> str:

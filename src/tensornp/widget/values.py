@@ -9,13 +9,9 @@ from typing import Any, TypeVar
 
 import torch
 
-from tensornp.core.convert.plan import mode_arguments
-from tensornp.core.convert.to_numpy import to_numpy
-from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.kinds import STRIDED
 from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_of
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import (
@@ -54,8 +50,8 @@ class LookedAt:
     """The tensor in the navigator, which this does not keep alive.
 
     `held` returns it, or None if it is gone. `name` and `array_name` are the expressions of the tensor and of its
-    array, empty if there is none. `take` returns the array at an index, for values outside of memory. `suggestion` is a
-    name for the array of a window. `faces` replace `held`: tensors of one shape with their labels.
+    array, empty if there is none. `suggestion` is a name for the array of a window. `faces` replace `held`: tensors of
+    one shape with their labels.
     """
 
     held: Callable[[], torch.Tensor | StoredValues | None] = lambda: None
@@ -63,7 +59,6 @@ class LookedAt:
     array_name: str = ""
     reaches: Reaches | None = None
     binder: Binder | None = None
-    take: Callable[[tuple[int | slice, ...]], Any] | None = None
     suggestion: str = "a_np"
     options: DisplayOptions = _DEFAULTS
     faces: tuple[tuple[str, LookedAt], ...] = ()
@@ -81,20 +76,9 @@ class LookedAt:
         return {"numpy": numpy, "torch": expression_of(code, window) if code else "", "whole": code or array}
 
     def array_of(self, subject: Subject, window: Window) -> Any:
-        """Return the array of a window in the mode of the options, as `%tonumpy` does.
-
-        Tensors that cannot be sliced, such as sparse ones, are copied.
-        """
-        if self.take is not None:
-            array = self.take(window.index)
-        elif subject.info.kind is STRIDED and isinstance(subject.tensor, torch.Tensor) and subject.code("t"):
-            with modes.outside_modes():
-                part = subject.tensor[window.index]
-            limit = self.options.max_nbytes or None
-            array = to_numpy(part, max_nbytes=limit, **mode_arguments(self.options.mode))
-        else:
-            array = gathered(subject.tensor, subject.info, subject.plan, window.places)
-            array = array[tuple(slice(None) if isinstance(item, slice) else 0 for item in window.index)]
+        """Return a copy of what a window shows."""
+        array = gathered(subject.tensor, subject.info, subject.plan, window.places)
+        array = array[tuple(slice(None) if isinstance(item, slice) else 0 for item in window.index)]
         return array.T if window.is_transposed else array
 
 

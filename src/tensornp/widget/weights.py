@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.core.lowlevel.text import counted, legible
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.stats.record import alarms_of
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.render.layout.words import cost_of_scan
 from tensornp.widget.page import NONSENSE, Handler, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.weight_rows import Found, findings_html, found_in, note_html
@@ -120,7 +119,7 @@ class WeightsWidget(LivePart):
         said = legible("; ".join(one.text for one in found.findings))
         seen = preview_of(entry, self._options.printoptions) if entry._can_be_read else Preview("")
         has_values = entry._can_be_read and 0 not in (entry.shape or ())
-        cost = cost_of_scan(entry.nbytes)
+        cost = f"reads {format_nbytes(entry.nbytes)}"
         copies = {"NumPy": array_code(entry, self.opened), "PyTorch": entry.code}
         return {
             "type": "weight",
@@ -146,13 +145,12 @@ class WeightsWidget(LivePart):
 
         entry = self._weight(request)
         entry._values_here()
-        row, shard = self._weights[request["row"]], "local" if entry._has_part else None
+        row = self._weights[request["row"]]
         looked_at = LookedAt(
             lambda: reached(row)._values_here(),
             name=entry.code,
             array_name=array_code(entry, self.opened),
             binder=self._binder,
-            take=lambda index: reached(row).to_numpy(index, shard=shard),
             suggestion=_suggestion(entry.name),
             options=self._options,
         )
