@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -66,14 +66,6 @@ class Distribution:
     counts: Array
     is_exact: bool = True
     one_in: int = 1
-
-    def __eq__(self, other: object) -> bool:
-        names = [one.name for one in fields(self)]
-        return isinstance(other, Distribution) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # arrays can be changed
 
     @property
     def num_seen(self) -> int:

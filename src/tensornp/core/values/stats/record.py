@@ -84,7 +84,7 @@ class TensorStats:
     mean: Figure = None
     std: Figure = None
     scope: str = "all elements"
-    distribution: Distribution | None = None
+    distribution: Distribution | None = dataclasses.field(default=None, compare=False)
     is_complex: bool = False
     channels: tuple[ChannelNorms, ...] = dataclasses.field(default=(), compare=False)
     fingerprint: str = dataclasses.field(default="", compare=False)
