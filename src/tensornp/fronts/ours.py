@@ -64,18 +64,14 @@ def unshown_text(obj: Any, reason: str) -> str | None:
 
 def holds_tensors(obj: Any) -> bool:
     """Return whether `obj` is a module with weights, packed ones too, or an optimizer with states."""
-    from torch import ScriptObject, Tensor
+    from torch import Tensor
     from torch.nn import Module
 
     from tensornp.core.lowlevel.torch_private import holds_states
 
     def has_any(module: Any) -> bool:
         held = (*module._parameters.values(), *module._buffers.values())
-        # Quantized modules keep their weights in a C++ object.
-        is_packing = any(cls.__module__.startswith("torch.ao.nn.quantized") for cls in type(module).__mro__)
-        return any(isinstance(one, Tensor) for one in held) or (
-            is_packing and any(type(value) is ScriptObject for value in vars(module).values())
-        )
+        return any(isinstance(one, Tensor) for one in held)
 
     return holds_states(obj) or (isinstance(obj, Module) and any(map(has_any, Module.modules(obj))))
 

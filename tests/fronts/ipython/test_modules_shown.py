@@ -64,14 +64,3 @@ def test_a_module_without_tensors_or_with_a_display_of_its_own_is_shown_as_befor
     """The very bundle of IPython."""
     expected, _ = DisplayFormatter().format(module)
     assert shell.show(module) == expected
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif("fbgemm" not in torch.backends.quantized.supported_engines, reason="no engine packs weights here")
-def test_packed_weights_are_something_to_see(shell):
-    """Quantized modules register neither a parameter nor a buffer, and a line says so."""
-    dynamic, quantized = torch.ao.quantization.quantize_dynamic, torch.ao.nn.quantized
-    linear = dynamic(torch.nn.Sequential(torch.nn.Linear(3, 3)), {torch.nn.Linear}, dtype=torch.qint8)
-    for module in (linear, quantized.Conv2d(3, 4, 3), quantized.Embedding(4, 4)):
-        assert "not listed" in shell.show_within_modes(module)["text/html"]
-    assert "text/html" not in shell.show_within_modes(quantized.ReLU6())
