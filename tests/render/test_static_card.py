@@ -93,8 +93,6 @@ RECORDS = {
     "none located": (lambda: tnp.locate(torch.ones(3), "zero"), ["no zero"]),
     "plan": (lambda: tnp.plan(values()), ["float32", "exact"]),
     "facts": (lambda: tnp.inspect(values()), ["(3, 4)", "float32"]),
-    "histogram": (lambda: tnp.stats(values()).histogram, ["histogram of 11 from 0 to 11 (all elements)"]),
-    "figure": (lambda: tnp.plot(values()), ["figure of "]),
     "image": (lambda: tnp.image(torch.rand(3, 4, 5)), ["4", "as they are"]),
     "live card": (lambda: tnp.TensorWidget(values()), ["(3, 4)", "float32", "array([["]),
     "card": (lambda: tnp.card(values()), ["(3, 4)", "float32", "array([["]),

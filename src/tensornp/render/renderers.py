@@ -17,7 +17,6 @@ RENDERERS = {
     "tensornp.core.tensor.shards.ShardFacts": "tensornp.render.layout.document:lines_document",
     "tensornp.core.values.compare.compare.Comparison": "tensornp.render.values:comparison_document",
     "tensornp.core.values.locate.Location": "tensornp.render.values:location_document",
-    "tensornp.core.values.stats.distribution.Histogram": "tensornp.render.values:histogram_document",
     "tensornp.core.values.stats.record.TensorStats": "tensornp.render.values:stats_document",
     "tensornp.models.comparing.comparison.WeightsComparison": (
         "tensornp.render.models.comparison:weights_comparison_document"

@@ -13,7 +13,6 @@ from typing import Any
 
 from tensornp.core.lowlevel.attributes import refused
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.core.lowlevel.own_display import pretty
 from tensornp.core.lowlevel.torch_private import holds_states, is_module
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.summary.card import Look, TensorSummary
@@ -122,8 +121,6 @@ class Card:
     def _repr_html_(self) -> str:
         return self.html
 
-    _repr_pretty_ = pretty
-
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return self._static_bundle()
 
@@ -160,7 +157,7 @@ def card(obj: Any, **options: Any) -> Card:
     Parameters
     ----------
     obj : torch.Tensor, an object that stands for one, numpy.ndarray, torch.nn.Module, or a container
-        Or any result of a function of tensornp: weights, statistics, a comparison, a plan, a followed pass, an image.
+        Or what a function of tensornp returns: weights, statistics, a comparison, a plan, a followed pass, an image.
     **options
         Display options by name, as ``%config TensorDisplay`` has them: ``card(t, max_height=0, precision=3)``.
 

@@ -19,8 +19,8 @@ from tensornp.render.layout.style import AXIS, CARD, END, PICTURE, SMALL_TEXT
 from tensornp.render.layout.table import Drawn, Table, TableRow, name_html
 from tensornp.render.layout.words import share_text
 from tensornp.render.pictures.palette import heatmap_alt, legend_text
-from tensornp.render.pictures.png import heatmap_png, histogram_png, img_html, size_of
-from tensornp.render.pictures.stats_line import histogram_alt, histogram_img, number_text, sparkline_of, told_histogram
+from tensornp.render.pictures.png import heatmap_png, img_html, size_of
+from tensornp.render.pictures.stats_line import histogram_img, number_text, sparkline_of, told_histogram
 from tensornp.render.tensor.badges import badge_html, badges_of
 
 SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
@@ -155,13 +155,6 @@ def location_document(place: Location) -> Document:
     # The heading has the first ones.
     rest = f"the first {len(place.indices)}: {known}" if len(place.indices) > _IN_HEADING else ""
     return Document((headline(str(place)), small_print(rest)))
-
-
-def histogram_document(histogram: Histogram) -> Document:
-    """Return the range, the count and the tallest bin of a histogram, with a picture on a page."""
-    # The line replaces an alternative text.
-    picture = Part(html=lambda: img_html(histogram_png(histogram, _WIDTH, _HEIGHT), "", _WIDTH, _HEIGHT))
-    return Document((picture, small_print(histogram_alt(histogram))))
 
 
 def comparison_document(summary: ComparisonSummary) -> Document:

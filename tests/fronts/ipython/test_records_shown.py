@@ -26,7 +26,6 @@ RECORDS = (
     "tnp.stats(t)", "tnp.stats(t, axis=0)", "tnp.compare(t, u)", "tnp.compare(t, t)", "tnp.locate(t)",
     "tnp.locate(t, 'max')", "tnp.weights(m)", "tnp.weights(m)['weight']", "tnp.weights(m)['bias']",
     "tnp.weights(m).scan(progress=False)", "tnp.compare(m, m)", "tnp.plan(t)", "tnp.inspect(t)", "tnp.aliases(t)",
-    "tnp.weights(m).totals",
 )  # fmt: skip
 
 

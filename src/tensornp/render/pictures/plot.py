@@ -20,7 +20,7 @@ from tensornp.core.values.stored import described
 from tensornp.errors import BadRequestError, TensornpError
 from tensornp.render.pictures import palette
 from tensornp.render.pictures.palette import legend_text
-from tensornp.render.pictures.png import colours_of, img_html, steps_of
+from tensornp.render.pictures.png import colours_of, steps_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,12 +115,6 @@ def _figure_class() -> type[Figure]:
             file = io.BytesIO()
             self.savefig(file, format="png")
             return file.getvalue()
-
-        def _static_bundle(self) -> dict[str, str]:
-            width, height = map(round, self.get_size_inches() * self.dpi)
-            text = ": ".join(filter(None, [f"figure of {width} × {height}", self.get_suptitle()]))
-            picture = img_html(self._repr_png_(), text, width, height)
-            return {"text/plain": text, "text/html": f'<div class="tensornp">{picture}</div>'}
 
     return ShownFigure
 

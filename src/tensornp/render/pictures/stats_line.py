@@ -47,18 +47,15 @@ def stats_line_text(stats: TensorStats, info: TensorInfo | None = None) -> str:
 
 
 @never_compiled
-def stats_line_html(
-    stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True, is_told: bool = False
-) -> str:
-    """Return the line as static HTML, with its sentence unless that `is_told` elsewhere."""
+def stats_line_html(stats: TensorStats, info: TensorInfo | None = None, *, has_picture: bool = True) -> str:
+    """Return the line as static HTML."""
     words = _words(stats, info)
     if not words:
         return ""
     histogram = told_histogram(stats, WIDTH) if has_picture and not _is_bool(info) else None
     image = f"{histogram_img(histogram)}&nbsp; " if histogram is not None else ""
-    title = "" if is_told else f' title="{escape(figures_sentence(stats))}"'
     said = _SMALL.sub(r'<span style="white-space:nowrap">\g<0></span>', escape(" · ".join(words)))
-    return f'<span{title} style="{FIGURES}">{image}{said}</span>'
+    return f'<span style="{FIGURES}">{image}{said}</span>'
 
 
 def histogram_img(histogram: Histogram, width: int = WIDTH, height: int = HEIGHT) -> str:
@@ -134,13 +131,6 @@ def _num_told(stats: TensorStats, count: int, most: int) -> int:
         # Each integer has a bin of its own, where fewer bins would hold one or two.
         return most
     return min(most, max(4, round(2 * math.sqrt(count))))
-
-
-def figures_sentence(stats: TensorStats) -> str:
-    """Return a sentence on the kinds of figures and the elements that they cover."""
-    finite = f"the {stats.finite:,} finite ones" if stats.finite < stats.count else "them"
-    figures = f"mean ± standard deviation (÷ n), and extremes of {finite}"
-    return f"Of {counted(stats.count, 'element')} ({stats.scope}): {figures}."
 
 
 def histogram_alt(histogram: Histogram) -> str:

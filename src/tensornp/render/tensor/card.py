@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 import re
 from html import escape
-from typing import Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.summary.card import TensorSummary
 from tensornp.core.summary.container import ArraySummary
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.tensor.facts import StorageSpan, TensorInfo
+from tensornp.core.tensor.facts import TensorInfo
 from tensornp.core.values.stats.record import alarms_of, is_mask
 from tensornp.render.layout import style as css
-from tensornp.render.layout.document import Document, Part, fold, parts_html, small_print
+from tensornp.render.layout.document import Document, Part, parts_html
 from tensornp.render.layout.table import Table, TableRow
 from tensornp.render.pictures.stats_line import stats_line_html, stats_line_text
 from tensornp.render.tensor.aliases import folded_lines, memory_lines, plain_line, stopped_text
@@ -80,7 +79,7 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     is_row = summary.has_values_in_row
     head = f"<span>{shown}</span>"
     if summary.stats is not None and not is_row:
-        head += stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures, is_told=has_receipt)
+        head += stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures)
     if has_receipt:
         head = card_receipt(summary, head, is_open=options.receipt == "open")
     if alarms:
@@ -165,23 +164,8 @@ def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:
 
 
 def info_document(info: TensorInfo) -> Document:
-    """Return the badges over a table of unusual facts; a page folds all other facts."""
+    """Return the badges over a table of all facts."""
     summary = TensorSummary(info.type_name, "view", info, None, "", None)
     badges = [badge for badge in badges_of(summary) if badge.kind != "memory"]
-    facts: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
-    for field in dataclasses.fields(info):
-        value = getattr(info, field.name)
-        is_usual = field.default is not dataclasses.MISSING and value == field.default
-        facts[is_usual].append((field.name.lstrip("_"), _said(value)))
-    usual = f"{counted(len(facts[True]), 'more fact')}, each as usual"
-    folded = fold(usual, (small_print(*map(": ".join, facts[True])),), usual)
-    return Document((badges_line(badges), Table(("fact", "value"), tuple(map(TableRow, facts[False]))), folded))
-
-
-def _said(value: Any) -> str:
-    """Return a value as a person would write it; the address of a storage tells nobody anything."""
-    if isinstance(value, StorageSpan):
-        return f"{counted(value.nbytes, 'byte')}; the last element ends at byte {value.reach:,}"
-    if isinstance(value, TensorInfo):
-        return f"{value.type_name} {value.shape} {value.dtype}"
-    return legible(str(value))
+    facts = [(field.name.lstrip("_"), legible(str(getattr(info, field.name)))) for field in dataclasses.fields(info)]
+    return Document((badges_line(badges), Table(("fact", "value"), tuple(map(TableRow, facts)))))

@@ -15,7 +15,6 @@ from tensornp.core.summary.card import TensorSummary
 from tensornp.render.layout.document import Document, small_print
 from tensornp.render.layout.style import CARD, CODE, FIGURES, FOLD, HEAD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import in_parentheses, listed, parsed
-from tensornp.render.pictures.stats_line import figures_sentence
 from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import badges_of
 
@@ -40,8 +39,6 @@ def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
         for badge in badges_of(summary)
         if badge.kind != "memory" and badge.title.removesuffix(".").casefold() not in told
     ]
-    if summary.stats is not None and not summary.has_values_in_row:
-        sentences.append(figures_sentence(summary.stats))
     code = statements(plan.code, around.expression)
     return _fold(plan, code, f"{head}{_CODE_WORD}", [*folded_lines(around), *sentences], HEAD, is_open=is_open)
 
