@@ -24,7 +24,6 @@ from tensornp.models.outline.columns import (
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 from tensornp.models.scan.findings import by_kind
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
-from tensornp.render.layout.words import cost_of_scan
 from tensornp.widget.page import NONSENSE
 from tensornp.widget.tree import Tree
 from tensornp.widget.weight_rows import Found, Sums, cells_of_largest, cells_of_scan, stored_cells, tree_column
@@ -181,7 +180,7 @@ class WeightTree(Tree):
         # The heading has the totals of all weights, among them overlapping ones.
         is_part = sums.num_weights != len(self.weights)
         text = f"{sums.num_weights:,} of {self._told_number} · {size}" if is_part else self._told_number
-        return {"text": text if weights is not None else "", "cost": cost_of_scan(sums.nbytes)}
+        return {"text": text if weights is not None else "", "cost": f"reads {format_nbytes(sums.nbytes)}"}
 
     # --- columns and rows
 

@@ -24,19 +24,15 @@ _HEAD = """<!DOCTYPE html>
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a document; the HTML of pictures is a function, since the text alone needs none.
-
-    `tone` is "heading" or "alarm" in a terminal with colours; a group has `parts`.
-    """
+    """One part of a document, or a group of `parts`; HTML that the text needs not is a function."""
 
     text: str = ""
     html: str | Callable[[], str] = ""
-    tone: str = ""
     parts: tuple[Part | Table, ...] = ()
 
 
 def headline(said: str) -> Part:
-    return Part(said, f'<div style="{css.HEADING}">{escape(said)}</div>' if said else "", "heading")
+    return Part(said, f'<div style="{css.HEADING}">{escape(said)}</div>' if said else "")
 
 
 def small_print(*said: str) -> Part:
@@ -49,7 +45,7 @@ def small_print(*said: str) -> Part:
 def alarm_line(said: str, rest: str = "") -> Part:
     """Return a line whose first words are an amber alarm."""
     html = f'<span style="{css.ALARM_TEXT}">{html_of(said)}</span>{html_of(rest)}'
-    return Part(said + rest, f'<div style="{css.SMALL_TEXT}">{html}</div>', "alarm")
+    return Part(said + rest, f'<div style="{css.SMALL_TEXT}">{html}</div>')
 
 
 def section(name: str, parts: tuple[Part | Table, ...]) -> Part:

@@ -5,11 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from tensornp.core.lowlevel.text import format_nbytes
-
-_NBYTES_PER_S = 1e9
-"""Bytes per second of a scan on an ordinary machine, if the disk gives them."""
-_MINUTE_S = 60
 NOT_PYTHON = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError)
 """Errors of compiling: ValueError for NUL bytes and lone surrogates, the last two for deep nesting."""
 _PRIMARY = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.Dict, ast.DictComp, ast.List, ast.ListComp)
@@ -26,14 +21,6 @@ def share_text(part: float, whole: float) -> str:
     if part and text == "0.00%":
         return "<0.01%"
     return ">99.99%" if part < whole and text == "100.00%" else text
-
-
-def cost_of_scan(nbytes: int) -> str:
-    """Return the cost of reading so many bytes: ``reads 3.8 GiB, about 4 s``."""
-    seconds = round(nbytes / _NBYTES_PER_S)
-    time = f"{seconds} s" if seconds < 2 * _MINUTE_S else f"{round(seconds / _MINUTE_S):,} minutes"
-    said = f"about {time}" if seconds else "less than a second"
-    return f"reads {format_nbytes(nbytes)}, {said}"
 
 
 def first_lines(lines: Iterable[str], most: int, what: str = "more") -> list[str]:

@@ -24,7 +24,6 @@ MAX_FAILED = 10
 MAX_NAMED = 3
 """Weights of which the same is found that are named."""
 _MAX_TEXT = 400
-_SHORTEST_S = 0.1
 _HEADINGS = ("name", "min", "max", "mean", "std", "zeros", "finding")
 _ALWAYS = ("name",)
 
@@ -67,10 +66,9 @@ def _names(names: list[str]) -> str:
 
 def _calm(found: ScanTable, has_plain: bool) -> str:
     read = found.distinct()
-    time = f"{found.seconds:,.1f} s" if found.seconds >= _SHORTEST_S else "less than 0.1 s"
     elements = counted(sum(stats.count for _, stats in read), "element")
     size = format_nbytes(sum(entry.nbytes for entry, _ in read))
-    return f"nothing {'else ' if has_plain else ''}stands out of {elements}, {size}, read in {time}"
+    return f"nothing {'else ' if has_plain else ''}stands out of {elements}, {size}"
 
 
 def _said(found: ScanTable, num_hidden: int, plain: list[str], has_all: tuple[str, str]) -> Iterator[str]:
