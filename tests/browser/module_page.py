@@ -92,6 +92,11 @@ class ModulePage:
         self.num_answered += 1
         self.widget._receive(None, request, [])
 
+    def answer_next(self) -> None:
+        """Wait for the next request, as a docking one, and answer it."""
+        self.page.wait_for_function(f"window.sent.length > {self.num_answered}")
+        self.answer()
+
     def settle(self) -> None:
         """Answer until the page asks for nothing more."""
         for _ in range(50):

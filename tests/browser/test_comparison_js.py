@@ -13,14 +13,14 @@ from playwright.sync_api import Locator, Page, expect
 import tensornp as tnp
 from browser.contrast import illegible
 from browser.module_page import ModulePage
-from browser.test_toggle_js import LAB_DARK
+from browser.test_toggle_js import ANCHOR, LAB_DARK
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.render.models.comparison import weights_comparison_document
 from tensornp.widget.comparison import ComparisonTable
 
 
 class Compared(ModulePage):
-    """The table of two dictionaries in a page."""
+    """The printed table of two dictionaries in a page, and the part that docks into it."""
 
     def __init__(
         self,
@@ -45,9 +45,11 @@ class Compared(ModulePage):
         sides = [tnp.weights(self.names[one], expression=one) for one in self.names]
         found = tnp.compare(*sides)
         assert isinstance(found, WeightsComparison)
-        widget = ComparisonTable(found, self.names, table_html=weights_comparison_document(found).html())
+        widget = ComparisonTable(found, self.names, anchor=ANCHOR)
         widget._slow.clear()
-        super().__init__(page, widget, "comparison", css=css)
+        card = weights_comparison_document(found).html(ANCHOR)
+        super().__init__(page, widget, "comparison", css=css, card=card, anchor=ANCHOR)
+        self.answer_next()
         self.search = page.get_by_role("searchbox")
         self.pair = page.locator("section.tensornp-opened-pair")
         self.settle()
@@ -120,7 +122,8 @@ def test_what_did_not_move_is_a_line_and_is_found(blank: Page) -> None:
     assert compared.listed() == ["still.1.weight"]
     expect(blank.locator(".tensornp-found")).to_have_text("1 of 8")
     compared.click(compared.opener("still.1"))
-    expect(compared.pair.locator(".tensornp-pair-note")).to_have_text("same bits")
+    expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("still.1.weight")
+    expect(blank.get_by_role("cell", name="same bits")).to_be_visible()
 
 
 def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) -> None:
@@ -131,7 +134,7 @@ def test_what_is_gone_says_so_and_a_kernel_that_is_gone_too(compared: Compared) 
     compared.page.evaluate("window.lose()")
     expect(compared.search).to_be_disabled()
     expect(compared.page.locator(".tensornp-found")).to_contain_text("kernel of this card is gone")
-    compared.page.evaluate("window.leave()")
+    compared.page.evaluate("window.close_model()")
     expect(compared.search).to_have_count(0)
     expect(compared.page.locator("tbody tr")).to_have_count(3)
 

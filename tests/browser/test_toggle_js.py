@@ -78,10 +78,6 @@ class Toggle(ModulePage):
     def radio(self, mode: str) -> Locator:
         return self.page.get_by_role("radio", name=mode, exact=True)
 
-    def answer_next(self) -> None:
-        self.page.wait_for_function(f"window.sent.length > {self.num_answered}")
-        self.answer()
-
 
 MakeToggle = Callable[..., Toggle]
 

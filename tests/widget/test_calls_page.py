@@ -101,7 +101,9 @@ def test_an_opened_call_is_its_card_with_links():
 def test_nonsense_is_refused(request_):
     page = Shown(NAN)
     kind = request_.pop("type")
-    assert page.ask(kind, **request_) == {"type": "error", "text": NONSENSE, "page": "p", "number": 0}
+    assert page.ask(kind, **request_) == {
+        "type": "error", "text": NONSENSE, "canOverwrite": False, "page": "p", "number": 0
+    }  # fmt: skip
 
 
 def test_a_closed_widget_lets_go_of_the_pass():

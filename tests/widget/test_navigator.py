@@ -186,7 +186,8 @@ def test_a_tensor_that_is_gone_says_so_in_place():
     gc.collect()
     assert gone() is None
     assert page.ask() == {
-        "type": "error", "page": "p", "number": 1, "text": "the tensor of this card is gone; show it again",
+        "type": "error", "text": "the tensor of this card is gone; show it again", "canOverwrite": False,
+        "page": "p", "number": 1,
     }  # fmt: skip
 
 

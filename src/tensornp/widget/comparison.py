@@ -11,7 +11,7 @@ from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window import Subject, subject_of
 from tensornp.errors import BadRequestError
-from tensornp.models.comparing.comparison import WeightsComparison, why_unmoved
+from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
@@ -37,17 +37,14 @@ class ComparisonTable(LiveTable):
     printed: traitlets.List[Any] = traitlets.List(help="the weight that each printed row opens").tag(sync=True)
 
     def __init__(self, found: WeightsComparison, namespace: Mapping[str, Any], **traits: Any) -> None:
-        live, why = live_rows(found, MAX_COMPARED), why_unmoved(found)
+        live = live_rows(found, MAX_COMPARED)
         first, second = (
             {row.name: row for row in released_rows(side, namespace, "")} for side in (found._first, found._second)
         )
         self._pairs = [(first[name], second[found._pairs[name]]) for name in live.names]
-        every = [(name, found[name]) for name in live.names]
-        self._notes = [
-            ": ".join(filter(None, (one.verdict, why.get(name, "")))) if one.equal else "" for name, one in every
-        ]
+        every = [found[name] for name in live.names]
         # An element that is finite on one side alone exceeds any difference.
-        self._goals = ["nan" if one._is_odd else one._largest_difference or "" for _, one in every]
+        self._goals = ["nan" if one._is_odd else one._largest_difference or "" for one in every]
         super().__init__(
             live.html,
             [legible(name) for name in live.names],
@@ -76,7 +73,6 @@ class ComparisonTable(LiveTable):
             **self._values.show(_faces_of(pair), self._goals[number]),
             "label": cut_inside(name, MAX_SHOWN),
             "title": legible(name),
-            "note": self._notes[number],
         }
 
 
@@ -84,7 +80,7 @@ def _faces_of(pair: _Pair) -> LookedAt:
     """Return both sides of a weight and their difference, found again whenever they are read."""
 
     def side(row: WeightEntry) -> LookedAt:
-        return LookedAt(lambda: reached(row)._values(), name=row.code, take=lambda index: reached(row).to_numpy(index))
+        return LookedAt(lambda: reached(row)._values(), name=row.code)
 
     change = LookedAt(lambda: difference_of(*_subjects_of(pair)))
     faces = (("before", side(pair[0])), ("after", side(pair[1])), ("Δ", change))

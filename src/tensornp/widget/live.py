@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tensornp.core.namespace.caller import name_of
@@ -34,14 +34,12 @@ def live_part(summary: Any, names: Mapping[str, Any], opened: str, anchor: str, 
     from tensornp.widget.weights import WeightsWidget
 
     # The tree finds each weight in memory by its name, and holds none; without torch, all are in files.
-    weights = explorer.values() if "torch" not in sys.modules else _released_rows(explorer, names, opened)
+    weights = explorer.values()
+    if "torch" in sys.modules:
+        from tensornp.models.live.refind import released_rows
+
+        weights = released_rows(explorer, names, opened)
     tree = WeightsWidget(weights, opened=opened, classes=explorer.classes, anchor=anchor, **facts)
     if kind == "ModuleView":
         tree.tell(summary)
     return tree
-
-
-def _released_rows(explorer: Any, names: Mapping[str, Any], opened: str) -> Iterable[Any]:
-    from tensornp.models.live.refind import released_rows
-
-    return released_rows(explorer, names, opened)

@@ -22,7 +22,7 @@ import traitlets
 from IPython import get_ipython
 
 from tensornp.core.lowlevel.attributes import error_text
-from tensornp.errors import NameTakenError, TensornpError
+from tensornp.errors import TensornpError
 from tensornp.widget.page import Answer, Handler, Request, runs_without_page
 
 if TYPE_CHECKING:
@@ -166,12 +166,9 @@ class LivePart(anywidget.AnyWidget):
             with _outside_modes():
                 answered = self._handlers[kind](request)
             answer, sent = answered if isinstance(answered, tuple) else (answered, [])
-        except NameTakenError as error:
-            answer = {"type": "error", "text": str(error), "canOverwrite": error.can_overwrite}
-        except TensornpError as error:
-            answer = {"type": "error", "text": str(error)}
         except Exception as error:
-            answer = {"type": "error", "text": error_text(error)}
+            text = str(error) if isinstance(error, TensornpError) else error_text(error)
+            answer = {"type": "error", "text": text, "canOverwrite": getattr(error, "can_overwrite", False)}
         self.send({**answer, "page": request["page"], "number": request["number"]}, sent)
 
 

@@ -19,7 +19,6 @@ class LiveTable(LivePart):
     _esm = module("table")
     _css = stylesheet("table")
 
-    table_html = traitlets.Unicode(help="the same table, where outputs are isolated from each other").tag(sync=True)
     rows = traitlets.Unicode(help="all rows as HTML, with a `data-n` in the cells of numbers").tag(sync=True)
     num_left_out = traitlets.Int(help="rows that are not among these").tag(sync=True)
 

@@ -89,19 +89,16 @@ class MemoryMagics(SessionMagics):
         if patterns and not found.groups:
             raise UsageError(f"no tensor or array is called {' or '.join(patterns)}; %tensors shows them all")
         anchor = self._live.new_anchor()
-        static = displayed("%tensors", lambda: census_document(found, shown), anchor)
-        display(static, raw=True)
-        if not found.groups:
-            return
+        display(displayed("%tensors", lambda: census_document(found, shown), anchor), raw=True)
 
         def live_table() -> LiveTable:
             from tensornp.render.collections.census import census_rows
             from tensornp.widget.table import LiveTable
 
-            html = static["text/html"] if keeps_outputs_apart(self.shell) else ""
-            return LiveTable(*census_rows(found), anchor=anchor, num_left_out=found.num_left_out, table_html=html)
+            return LiveTable(*census_rows(found), anchor=anchor, num_left_out=found.num_left_out)
 
-        self._live.show(anchor, live_table)
+        if found.groups and not keeps_outputs_apart(self.shell):
+            self._live.show(anchor, live_table)
 
     @no_var_expand
     @line_magic

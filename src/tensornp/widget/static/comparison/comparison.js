@@ -7,7 +7,7 @@ import { Stops } from "../page/stops.js";
 import { Sorter } from "../table/sorter.js";
 
 const PAIR = `<td><section class="tensornp-opened-pair tensornp-live"><div class="tensornp-controls">
-  <span class="tensornp-pair-name"></span><span class="tensornp-pair-note"></span>
+  <span class="tensornp-pair-name"></span>
   <span class="tensornp-said tensornp-error" role="alert"></span></div></section></td>`;
 
 class Comparison extends Sorter {
@@ -57,7 +57,7 @@ class Comparison extends Sorter {
     node.innerHTML = PAIR;
     node.firstChild.colSpan = this.heads.length;
     const section = node.querySelector("section");
-    const [name, note, status] = section.firstElementChild.children;
+    const [name, status] = section.firstElementChild.children;
     const opened = (this.opened = { node, opener });
     row.after(node);
     row.classList.add("tensornp-opened");
@@ -66,7 +66,6 @@ class Comparison extends Sorter {
     if (this.opened !== opened) return;
     name.textContent = content.label ?? opener.textContent;
     name.title = content.title ?? "";
-    note.textContent = content.note ?? "";
     section.setAttribute("aria-label", `Both sides of ${name.textContent}`);
     status.textContent = content.type === "error" ? content.text : "";
     if (content.type === "error") return;

@@ -25,7 +25,6 @@ export class Sorter {
 
   dock(card) {
     this.root = card;
-    if (!card.querySelector("table")) card.innerHTML = this.model.get("table_html");
     this.table = card.querySelector("details table") ?? card.querySelector("table");
     this.body = this.table.tBodies[0];
     this.printed = [...this.body.rows];
