@@ -175,7 +175,6 @@ def test_the_way_back(shell):
         ("%%tonumpy\npass", "has no value"),
         ("%totensor w", "takes an array"),
         ("%totensor [1, 2]", "there is no array in this list"),
-        ("%totensor {'a': [w]}", "there is no array in this dict"),
         ("%totensor -c w", "the options are"),
     ],
 )

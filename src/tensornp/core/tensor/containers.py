@@ -78,10 +78,7 @@ def is_container(obj: Any) -> bool:
 
 def is_seen(container: Any) -> bool:
     """Return whether a container can be read without loading or computing its items."""
-    kind = container_of(type(container))
-    if kind is not DATACLASS:
-        return kind is not None or _children(container) is not None
-    return bool(list(_field_items(container))) or not dataclasses.fields(container)
+    return container_of(type(container)) is not None or _children(container) is not None
 
 
 LEAVES = PLAIN_CLASSES | {id(torch.Tensor), id(torch.nn.Parameter)}

@@ -92,9 +92,9 @@ class TensorMagics(SessionMagics):
 
             t = %totensor a
         """
-        from tensornp.core.convert.to_tensor import holds_arrays, to_tensor, why_copied
-        from tensornp.core.lowlevel.attributes import is_array
-        from tensornp.core.tensor.containers import is_container
+        from tensornp.core.convert.to_tensor import to_tensor, why_copied
+        from tensornp.core.lowlevel.attributes import is_array, is_tensor
+        from tensornp.core.tensor.containers import is_container, leaves
         from tensornp.render.layout.document import displayed
         from tensornp.render.tensor.receipt import way_back_document
 
@@ -102,22 +102,22 @@ class TensorMagics(SessionMagics):
         options, rest = self._split(line, OPTIONS["totensor"])
         value = evaluated(self.shell, rest, local_ns, "%totensor [-o NAME] EXPR")
         with as_usage_errors():
-            if is_container(value) and not holds_arrays(value):
-                raise UsageError(f"there is no array in this {type(value).__name__}")
             tensor = to_tensor(value)
+            if is_container(value) and not any(is_tensor(leaf) for _, leaf in leaves(tensor)):
+                raise UsageError(f"there is no array in this {type(value).__name__}")
             if is_array(value) and not rest.endswith(";"):
                 display(displayed("the receipt", lambda: way_back_document(why_copied(value), value.nbytes)), raw=True)
             return self._bound(options, tensor)
 
     def _arguments(self, options: dict[str, str]) -> dict[str, Any]:
-        from tensornp.core.convert.plan import mode_arguments
+        from tensornp.core.convert.plan import MODES
 
         modes = [mode for mode in ("view", "share", "copy") if mode in options]
         if len(modes) > 1:
             raise UsageError(f"--{modes[0]} and --{modes[1]} exclude each other; choose one")
         mode = modes[0] if modes else self._display.options.mode
         limit = self._display.options.max_nbytes or None
-        return {**mode_arguments(mode), "dtype": options.get("dtype"), "max_nbytes": limit}
+        return {**MODES[mode], "dtype": options.get("dtype"), "max_nbytes": limit}
 
     def _converted(
         self, value: Any, options: dict[str, str], arguments: dict[str, Any], expression: str, *, is_quiet: bool
