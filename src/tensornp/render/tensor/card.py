@@ -164,8 +164,9 @@ def _marked(lines: list[str], words: list[re.Pattern[str]]) -> str:
 
 
 def info_document(info: TensorInfo) -> Document:
-    """Return the badges over a table of all facts."""
+    """Return the badges over a table of the facts that are not as usual; `repr` has all."""
     summary = TensorSummary(info.type_name, "view", info, None, "", None)
     badges = [badge for badge in badges_of(summary) if badge.kind != "memory"]
-    facts = [(field.name.lstrip("_"), legible(str(getattr(info, field.name)))) for field in dataclasses.fields(info)]
-    return Document((badges_line(badges), Table(("fact", "value"), tuple(map(TableRow, facts)))))
+    facts = [(field.name.lstrip("_"), getattr(info, field.name), field.default) for field in dataclasses.fields(info)]
+    rows = [TableRow((name, legible(str(value)))) for name, value, usual in facts if value != usual]
+    return Document((badges_line(badges), Table(("fact", "value"), tuple(rows))))
