@@ -50,10 +50,10 @@ _ORDERS: dict[str, Callable[[Call], float | None]] = {
 }
 """Sort keys by heading."""
 _WIDTHS = {
-    rows.CALL: 30, rows.SHAPE: 16, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
+    rows.CALL: 30, rows.SHAPE: 12, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
     MARKS: 16,
 }  # fmt: skip
-_LEAST_PX = {rows.CALL: 0, rows.SHAPE: 450, rows.NORM: 0}
+_LEAST_PX = {rows.CALL: 0, rows.SHAPE: 320, rows.NORM: 0}
 
 
 class LiveCalls(Tree):
