@@ -27,9 +27,7 @@ class Navigator(ModulePage):
     def __init__(self, page: Page, tensor: torch.Tensor, *, css: str = "", faces: Any = (), goal: Any = "") -> None:
         self.tensor = tensor
         self.bound: dict[str, Any] = {}
-        looked_at = LookedAt(
-            lambda: self.tensor, name="w", array_name="w_np", binder=self._bind, suggestion="part_np", faces=faces
-        )
+        looked_at = LookedAt(lambda: self.tensor, name="w", binder=self._bind, suggestion="part_np", faces=faces)
         widget = TensorWidget(torch.zeros(2))
         values = widget._values
         # The values of a toggle, of whatever the test wants to look at.
@@ -154,43 +152,21 @@ def test_axes_are_chosen_and_never_twice_the_same(navigator: MakeNavigator) -> N
     """The other one takes the place; a field for each axis that is left."""
     shown = navigator(counted(3, 10, 20))
     rows, columns = (shown.page.get_by_role("combobox", name=f"Axis of the {name}") for name in ("rows", "columns"))
-    numpy = shown.page.get_by_role("button", name="Copy the NumPy expression")
     rows.select_option("0")
     shown.settle()
-    expect(numpy).to_have_attribute("data-copy", "w_np[:, 0, :]")
+    expect(shown.index).to_have_attribute("placeholder", ":, 0, :")
     columns.select_option("0")
     shown.settle()
     expect(rows).to_have_value("2")
-    expect(numpy).to_have_attribute("data-copy", "w_np[:, 0, 0:16].T")
+    expect(shown.index).to_have_attribute("placeholder", ":, 0, 0:16")
     number = shown.page.get_by_role("spinbutton", name="Index on axis 1 of 10")
     shown.fill(number, "7")
-    expect(numpy).to_have_attribute("data-copy", "w_np[:, 7, 0:16].T")
+    expect(shown.index).to_have_attribute("placeholder", ":, 7, 0:16")
     number.press("ArrowUp")
     shown.settle()
     expect(number).to_have_value("8")
     shown.fill(number, "99")
     shown.cell("0, 9, 0")
-
-
-def test_the_element_that_one_is_at_is_copied_as_an_expression_of_its_own(navigator: MakeNavigator) -> None:
-    """Beside that of the window; of what is sought and of what keys go to, and not of what a mouse points at."""
-    tensor = torch.zeros(40, 30)
-    tensor[33, 21] = -5
-    shown = navigator(tensor)
-    copy = shown.page.get_by_role("button", name="Copy the expression of this element")
-    expect(copy).to_have_attribute("title", "Copy w[0, 0]")
-    shown.click(shown.page.get_by_role("button", name="max |x|"))
-    expect(copy).to_have_attribute("title", "Copy w[33, 21]")
-    shown.grid.locator("td[tabindex='0']").focus()
-    shown.press("ArrowUp")
-    shown.grid.locator("td").first.hover()
-    expect(copy).to_have_attribute("title", "Copy w[32, 21]")
-    copy.click()
-    expect(copy).to_have_text("copied")
-    shown.tensor = torch.tensor(3.0)
-    shown.reply({"type": "again"})
-    shown.settle()
-    expect(copy).to_have_attribute("title", "Copy w")
 
 
 def test_a_tensor_that_changes_or_goes_says_so_in_place(navigator: MakeNavigator) -> None:
@@ -263,7 +239,7 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     answer = {
         "type": "window", "shape": [1, 1], "axes": [0, 1], "corner": [0, 0], "size": [1, 1], "part": 0, "num_parts": 0,
         "dtype": evil, "device": evil, "texts": [evil], "exact": [evil], "places": [[0], [0]],
-        "scope": evil, "numpy": evil, "torch": evil, "whole": evil, "show": [0, 0], "text": evil, "index": evil,
+        "scope": evil, "show": [0, 0], "text": evil, "index": evil,
         "overview": evil, "faces": [],
     }  # fmt: skip
     shown.reply({**answer, "page": request["page"], "number": request["number"]}, ["AA==", "AAAA"])

@@ -18,7 +18,6 @@ from tensornp.core.values.shown.window import (
     Index,
     Subject,
     Window,
-    expression_of,
     parse_index,
     read_window,
     subject_of,
@@ -33,8 +32,6 @@ from tensornp.widget.page import NONSENSE, Answer, Handler, Request, integer_of
 
 Binder = Callable[[str, Callable[[], Any], bool], None]
 """Binds a name to the array that the second argument makes, overwriting only if the third says so."""
-Reaches = Callable[[str, Any], bool]
-"""Returns whether an expression reaches the tensor now."""
 SEEN_WHOLE = 16, 16
 """Rows and columns of a plane without an overview."""
 _SIZE = 16, 12
@@ -49,31 +46,16 @@ T = TypeVar("T", bound=torch.Tensor | StoredValues)
 class LookedAt:
     """The tensor in the navigator, which this does not keep alive.
 
-    `held` returns it, or None if it is gone. `name` and `array_name` are the expressions of the tensor and of its
-    array, empty if there is none. `suggestion` is a name for the array of a window. `faces` replace `held`: tensors of
-    one shape with their labels.
+    `held` returns it, or None if it is gone. `suggestion` is a name for the array of a window. `faces` replace `held`:
+    tensors of one shape with their labels.
     """
 
     held: Callable[[], torch.Tensor | StoredValues | None] = lambda: None
     name: str = ""
-    array_name: str = ""
-    reaches: Reaches | None = None
     binder: Binder | None = None
     suggestion: str = "a_np"
     options: DisplayOptions = _DEFAULTS
     faces: tuple[tuple[str, LookedAt], ...] = ()
-
-    def expressions(self, subject: Subject, window: Window) -> dict[str, str]:
-        """Return the expressions of a window's array and tensor, and the whole, before an index of an element.
-
-        All are empty if no name reaches the tensor.
-        """
-        is_reached = self.reaches is None or self.reaches(self.name, self.held())
-        if not (self.name and is_reached):
-            return {"numpy": "", "torch": "", "whole": ""}
-        code, array = subject.code(self.name), self.array_name
-        numpy = expression_of(array, window) if array else ""
-        return {"numpy": numpy, "torch": expression_of(code, window) if code else "", "whole": code or array}
 
     def array_of(self, subject: Subject, window: Window) -> Any:
         """Return a copy of what a window shows."""
@@ -131,7 +113,6 @@ class Values:
         seen = read_window(subject, window)
         answer = {
             **_window_data(subject, window),
-            **looked_at.expressions(subject, window),
             "texts": seen.texts,
             "exact": seen.exact,
             "scope": subject.shard.scope if subject.shard is not None else "",
@@ -195,8 +176,8 @@ class Values:
         if heatmap is None:
             return {"type": "overview"}, []
         picture = {"src": data_uri(heatmap_png(heatmap)), "alt": heatmap_alt(heatmap)}
-        # What a pixel covers, the last of them, can be seen.
-        words = legend_text(heatmap).split(" · ")[:-1]
+        # What a pixel covers can be seen.
+        words = [word for word in legend_text(heatmap).split(" · ") if not word.startswith("a pixel is")]
         return {"type": "overview", **picture, "words": words, "plane": heatmap.shape}, []
 
     # --- a name

@@ -140,19 +140,13 @@ class WeightsWidget(LivePart):
 
     def _open_values(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from tensornp.models.live.refind import reached
-        from tensornp.render.models.entry import array_code
         from tensornp.widget.values import LookedAt
 
         entry = self._weight(request)
         entry._values_here()
         row = self._weights[request["row"]]
         looked_at = LookedAt(
-            lambda: reached(row)._values_here(),
-            name=entry.code,
-            array_name=array_code(entry, self.opened),
-            binder=self._binder,
-            suggestion=_suggestion(entry.name),
-            options=self._options,
+            lambda: reached(row)._values_here(), entry.code, self._binder, _suggestion(entry.name), self._options
         )
         return self._values.show(looked_at, request.get("goal", ""))
 

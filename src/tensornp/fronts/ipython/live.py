@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from IPython.display import display, update_display
 
 from tensornp.core.lowlevel.fallback import first_that_works
-from tensornp.fronts.ipython.names import bind, likely, reaches, suggested
+from tensornp.fronts.ipython.names import bind, likely, suggested
 from tensornp.widget.page import keeps_outputs_apart, runs_without_page
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Live:
     def _new_toggle(self, card: _Card) -> TensorWidget:
         from tensornp.widget.toggle import TensorWidget
 
-        return TensorWidget(binder=self._bind, reaches=partial(reaches, self._shell), **self._facts(card))
+        return TensorWidget(binder=self._bind, **self._facts(card))
 
     def _facts(self, card: _Card) -> dict[str, Any]:
         """Return the arguments of a toggle for its card."""

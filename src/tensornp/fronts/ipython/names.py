@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, quoted
-from tensornp.errors import BadRequestError, NameTakenError
+from tensornp.errors import NameTakenError
 
 if TYPE_CHECKING:
     from tensornp.core.memory.identity import TensorReference
@@ -86,16 +86,6 @@ def likely(shell: Any, reached: str) -> Iterator[Any]:
             yield look_up(reached, namespace)
     yield from list(namespace.values())
     yield from list(namespace["_oh"].values()) if history_name(namespace) else []
-
-
-def reaches(shell: Any, name: str, tensor: Any) -> bool:
-    """Return whether an expression of the notebook reaches `tensor` now; True of an empty one."""
-    from tensornp.core.namespace.lookup import look_up
-
-    try:
-        return not name or look_up(name, shell.user_ns) is tensor
-    except BadRequestError:
-        return False
 
 
 def suggested(shell: Any, reference: TensorReference, reached: str = "") -> str:

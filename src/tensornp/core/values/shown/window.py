@@ -157,11 +157,6 @@ def window_text(window: Window, shard: ShardFacts | None = None) -> str:
     return ", ".join(texts)
 
 
-def expression_of(name: str, window: Window) -> str:
-    index = window_text(window)
-    return f"{name}[{index}]{'.T' if window.is_transposed else ''}" if index else name
-
-
 FULL = 100
 """The shade of the largest magnitude; negative numbers have negative shades."""
 NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
@@ -170,22 +165,16 @@ NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The tensor of a window, or the local part of a distributed one; `access` is its code from ``t``."""
+    """The tensor of a window, or the local part of a distributed one."""
 
     tensor: torch.Tensor | StoredValues
     info: TensorInfo
     plan: ConversionPlan
-    access: str
     shard: ShardFacts | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.info._array_shape
-
-    def code(self, name: str) -> str:
-        if self.shape != self.info.shape:
-            return ""
-        return name + self.access[1:] + self.info.kind.indexed_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +191,8 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any]) -> Subj
     """Return the tensor that a window shows; BadRequestError for a nested one."""
     tensor: Any = values_of_array(seen) if is_array(seen) else seen
     if type(tensor) is StoredValues:
-        return Subject(tensor, tensor.info, decide(tensor.info), "t")
+        return Subject(tensor, tensor.info, decide(tensor.info))
     info = inspect(tensor)
-    access = info.kind.access if info.kind.step is Step.STAND_IN else "t"
     tensor, info = what_it_stands_for(tensor, info)
     if info.kind.is_masked:
         raise BadRequestError(info.kind.refusal)
@@ -218,11 +206,11 @@ def subject_of(seen: torch.Tensor | StoredValues | np.ndarray[Any, Any]) -> Subj
             if shard is not None and shard.pending:
                 raise NoDataError(no_data_text(info))
         held: Any = info.kind.inner(tensor)
-        tensor, info, access = held, info.inner, access + info.kind.access[1:]
+        tensor, info = held, info.inner
     if shard is not None and (shard.offsets is None or shard.shape != info._array_shape):
         # The place of the elements in the whole is not known.
         shard = None
-    return Subject(tensor, info, decide(info), access, shard)
+    return Subject(tensor, info, decide(info), shard)
 
 
 @outside_modes

@@ -2,7 +2,6 @@
 
 import { latest } from "../page/ask.js";
 import { Binding } from "../page/binding.js";
-import { copyButton } from "../page/copy.js";
 import { clamp, element, focused, tell } from "../page/elements.js";
 import { Axes } from "./axes.js";
 import { Controls } from "./controls.js";
@@ -46,15 +45,18 @@ export class Navigator {
       go: (down, along) => this.far(down, along, true),
     });
     this.grid = new Grid(name);
+    this.outcome = Object.assign(element("span", "outcome"), { role: "status" });
+    const bind = (asked) => this.ask({ type: "bind window", ...this.place(), ...asked });
     const told = ({ text }) => (this.outcome.textContent = text);
-    this.binding = new Binding(suggestion, (asked) => this.bind(asked), told, "Assign window");
+    const assigning = element("div", "assigning");
+    assigning.append(new Binding(suggestion, bind, told, "Assign window").node, this.outcome);
     this.root = element("section", "values");
     this.root.setAttribute("aria-label", "Values");
     this.body = element("div", "body");
     const scroller = element("div", "scroller");
     scroller.append(this.grid.node);
     this.body.append(this.overview.node, scroller);
-    this.root.append(this.axes.node, this.controls.node, this.body, this.statusLine(), this.expressions());
+    this.root.append(this.axes.node, this.controls.node, this.body, this.statusLine(), assigning);
     this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.root);
     const index = ({ target }) => this.grid.indexOf(target);
@@ -74,19 +76,6 @@ export class Navigator {
     const line = element("div", "line-of-cell");
     line.innerHTML = STATUS;
     [this.where, this.said, this.scope, this.live] = line.children;
-    return line;
-  }
-
-  expressions() {
-    const line = element("div", "expressions");
-    this.copies = {
-      element: copyButton("the expression of this element", "", "element"),
-      numpy: copyButton("the NumPy expression of what is shown", "", "NumPy"),
-      torch: copyButton("the PyTorch expression of what is shown", "", "PyTorch"),
-    };
-    this.outcome = element("span", "outcome");
-    this.outcome.setAttribute("role", "status");
-    line.append(...Object.values(this.copies), this.binding.node, this.outcome);
     return line;
   }
 
@@ -184,13 +173,6 @@ export class Navigator {
     const cell = this.grid.cellOf(this.current) ?? this.grid.cells[0];
     this.grid.mark(cell);
     this.tell(this.current);
-    const { whole, numpy, torch } = this.seen;
-    const at = this.current.length ? `[${this.current.join(", ")}]` : "";
-    for (const [name, code] of Object.entries({ numpy, torch, element: whole && `${whole}${at}` })) {
-      this.copies[name].dataset.copy = code;
-      this.copies[name].hidden = !code;
-    }
-    this.copies.element.title = `Copy ${this.copies.element.dataset.copy}`;
     return cell;
   }
 
@@ -204,8 +186,12 @@ export class Navigator {
   }
 
   async draw() {
-    const { face, axes, corner } = this.seen;
-    this.overview.take(await this.ask({ type: "overview", face, axes, corner }, true));
+    this.overview.take(await this.ask({ type: "overview", ...this.place() }, true));
+  }
+
+  place() {
+    const { face, axes, corner, size } = this.seen;
+    return { face, axes, corner, size };
   }
 
   // As many columns as there is room for; wider numbers scroll. A narrow page has the overview below.
@@ -247,11 +233,6 @@ export class Navigator {
 
   seek(what, takesFocus) {
     this.wish({ seek: what, after: this.current ?? null }, takesFocus);
-  }
-
-  async bind(asked) {
-    const { face, axes, corner, size } = this.seen;
-    return this.ask({ type: "bind window", face, axes, corner, size, ...asked });
   }
 
   key({ key, target, altKey, ctrlKey, metaKey }) {
