@@ -160,7 +160,7 @@ def test_when_the_kernel_is_gone_nothing_can_be_pressed_and_it_says_what_to_do(t
     shown.radio("share").click()
     shown.page.evaluate("window.lose()")
     controls = shown.page.locator("#output").locator("input, button.tensornp-button")
-    assert controls.count() == 7
+    assert controls.count() == 8
     assert all(control.is_disabled() for control in controls.all())
     expect(shown.status).to_contain_text("run the cell again")
     # The page shows one that stands alone anew where its cell is moved.

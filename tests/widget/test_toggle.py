@@ -9,6 +9,7 @@ import weakref
 import pytest
 import torch
 import traitlets
+from display import array_in
 from page_part import PagePart
 from unchanged import unchanged
 
@@ -150,3 +151,18 @@ def test_a_tensor_that_is_gone_is_no_error(large):
     """One sentence on the card."""
     card = TensorWidget(large, held=lambda: None)
     assert PagePart(card).ask("stats")["text"] == "the tensor of this card is gone; show it again"
+
+
+def test_all_digits_are_those_of_numpy_and_a_second_press_takes_them_back():
+    """In each mode; whole numbers have none, and neither has who chose NumPy's."""
+    t = torch.rand(2, 20, generator=torch.Generator().manual_seed(0))
+    page = PagePart(tnp.TensorWidget(t))
+    four = page.widget.html
+    assert (page.widget.all_digits, page.ask("digits")["text"]) == (False, "all digits")
+    for mode in ("copy", "view"):
+        page.ask("choose", mode=mode)
+        assert array_in(page.widget.html) == repr(t.numpy())
+    assert (page.widget.all_digits, page.ask("digits")["text"]) == (True, "fewer digits")
+    assert page.widget.html == four
+    assert tnp.TensorWidget(torch.arange(3)).all_digits is None
+    assert TensorWidget(t, options=DisplayOptions.of(precision="numpy")).all_digits is None

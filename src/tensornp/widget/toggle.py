@@ -16,6 +16,7 @@ from tensornp.core.convert.to_numpy import to_numpy
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.summary.card import Look, TensorSummary, plan_modes, summarize
 from tensornp.core.summary.options import DisplayOptions
+from tensornp.core.tensor.dtypes import is_differentiable, name_of
 from tensornp.core.tensor.info import check_tensor
 from tensornp.core.values.stats.compute import scan
 from tensornp.errors import BadRequestError, TensornpError
@@ -24,7 +25,7 @@ from tensornp.render.show import Card
 from tensornp.render.tensor.card import tensor_html, tensor_text
 from tensornp.widget.page import Answer, Request
 from tensornp.widget.part import LivePart, module, stylesheet
-from tensornp.widget.values import Binder, LookedAt, Reaches, living
+from tensornp.widget.values import Binder, LookedAt, living
 
 _TITLES = {
     "view": "Live and read-only: the array sees every write to the tensor, NumPy cannot write.",
@@ -52,8 +53,6 @@ class TensorWidget(LivePart):
         The name that is offered for binding.
     binder : callable, optional
         Function that binds a name in the user's namespace; without one, no name is offered.
-    reaches : callable, optional
-        Function that returns whether an expression still reaches the tensor.
     """
 
     _esm = module("toggle")
@@ -64,6 +63,7 @@ class TensorWidget(LivePart):
     choices: traitlets.List[Any] = traitlets.List(help="the modes, and whether each is possible").tag(sync=True)
     suggestion = traitlets.Unicode().tag(sync=True)
     can_bind = traitlets.Bool().tag(sync=True)
+    all_digits = traitlets.Bool(None, allow_none=True, help="all digits, if there is a choice").tag(sync=True)
     has_more = traitlets.Bool(help="whether all values can be read for statistics").tag(sync=True)
 
     def __init__(
@@ -76,14 +76,14 @@ class TensorWidget(LivePart):
         anchor: str = "",
         suggestion: str = "array_np",
         binder: Binder | None = None,
-        reaches: Reaches | None = None,
         summary: TensorSummary | None = None,
     ) -> None:
         if tensor is not None:
             check_tensor(tensor, "TensorWidget")
-        self._binder, self._reaches = binder, reaches
+        self._binder = binder
         handlers = {
-            "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan
+            "choose": self._choose, "bind": self._bind, "values": self._open_values, "stats": self._scan,
+            "digits": self._print_digits,
         }  # fmt: skip
         super().__init__(handlers, slow=("stats",), can_bind=binder is not None)
         held, options = held or (lambda: tensor), options or DisplayOptions()
@@ -103,6 +103,7 @@ class TensorWidget(LivePart):
         """Move to the card of class `anchor`, which shows the tensor `held()`."""
         with self._lock, self.hold_sync():
             self._held, self._options, self._look = held, options, look
+            self._precision = options.precision
             self._static = summary
             self._paint(summary)
             self.suggestion, self.anchor = suggestion, anchor
@@ -169,16 +170,8 @@ class TensorWidget(LivePart):
         return {"text": f"assigned to {name} ({self.mode})", "again": again}
 
     def _open_values(self, request: Request) -> Answer:
-        name, shard = self._now.surroundings.name, ', shard="local"' if self._shard else ""
-        looked_at = LookedAt(
-            self._held,
-            name=name,
-            array_name=f"tnp.to_numpy({name}{shard})" if name else "",
-            reaches=self._reaches,
-            binder=self._binder,
-            suggestion=self.suggestion,
-            options=self._options,
-        )
+        name = self._now.surroundings.name
+        looked_at = LookedAt(self._held, name, self._binder, self.suggestion, self._options)
         return self._values.show(looked_at, request.get("goal", ""))
 
     def _scan(self, _: Request) -> Answer:
@@ -190,6 +183,13 @@ class TensorWidget(LivePart):
             if self._static is card:
                 self._paint(dataclasses.replace(self._now, stats=stats))
         return {"text": "the statistics are in the card"}
+
+    def _print_digits(self, _: Request) -> Answer:
+        with self._lock, self.hold_sync():
+            precision = self._precision if self.all_digits else "numpy"
+            self._options = dataclasses.replace(self._options, precision=precision)
+            self._paint(self._seen_in(self.mode, living(self._held())))
+        return {"text": "all digits" if self.all_digits else "fewer digits"}
 
     # --- the mode
 
@@ -237,6 +237,8 @@ class TensorWidget(LivePart):
             }
             for mode, plan in plans.items()
         ]
+        has_digits = now.preview is not None and info is not None and is_differentiable(name_of(info.dtype))
+        self.all_digits = self._options.precision == "numpy" if has_digits and self._precision != "numpy" else None
         self.html = tensor_html(now, self._options, is_live=True)
         is_wanted = self._options.stats != "off" and now.style == "card" and now.stats is None
         self.has_more = is_wanted and info is not None and info.data_state == "available" and info.numel > 0

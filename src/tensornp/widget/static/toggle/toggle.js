@@ -9,6 +9,7 @@ import { element, focused, tell } from "../page/elements.js";
 const BAR = `<div class="tensornp-modes" role="radiogroup" aria-label="How the array uses the tensor's memory"></div>
 <button type="button" class="tensornp-button tensornp-open" title="Look at the values, a window at a time">Values</button>
 <button type="button" class="tensornp-button tensornp-stats" title="Read all values: mean, deviation, extremes, NaN, and a histogram">Statistics</button>
+<button type="button" class="tensornp-button" title="Print the numbers as NumPy does, with all digits">All digits</button>
 <output class="tensornp-status" role="status"></output>
 <span class="tensornp-again" hidden><code class="tensornp-code"></code> </span>`;
 
@@ -25,14 +26,15 @@ class Toggle {
     const bar = element("div", "bar");
     bar.innerHTML = BAR;
     this.root.append(this.face, bar);
-    [this.modes, this.values, this.stats, this.status, this.again] = bar.children;
+    [this.modes, this.values, this.stats, this.digits, this.status, this.again] = bar.children;
     const suggestion = model.get("can_bind") ? model.get("suggestion") : "";
     const bind = (asked) => ask({ type: "bind", ...asked });
     this.modes.after(new Binding(suggestion, bind, (answer) => this.bound(answer)).node);
     this.copy = copyButton("the line that binds it again", "");
     this.again.append(this.copy);
     this.values.addEventListener("click", () => (this.navigator ? this.closeValues() : this.openValues()));
-    this.stats.addEventListener("click", () => this.readStats());
+    this.stats.addEventListener("click", () => this.request("stats"));
+    this.digits.addEventListener("click", () => this.request("digits"));
     this.face.addEventListener("click", ({ target }) => {
       const goal = target.closest("[data-seek]")?.dataset.seek;
       if (goal) this.openValues(goal);
@@ -40,11 +42,9 @@ class Toggle {
     this.listeners = {
       "change:html": () => this.paintFace(),
       "change:choices": () => this.paintModes(),
-      "change:has_more": () => this.paintStats(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
     this.paintModes();
-    this.paintStats();
   }
 
   // A later choice stands when the answer to an earlier one comes.
@@ -96,6 +96,10 @@ class Toggle {
   paintFace(card = this.face) {
     const before = [...card.querySelectorAll("details")];
     this.face.innerHTML = this.model.get("html");
+    if (!this.model.get("has_more") && focused() === this.stats) this.values.focus();
+    this.stats.hidden = !this.model.get("has_more");
+    this.digits.hidden = this.model.get("all_digits") === null;
+    this.digits.ariaPressed = this.model.get("all_digits");
     const folds = [...this.face.querySelectorAll("details")];
     if (before.length === folds.length) folds.forEach((fold, i) => (fold.open = before[i].open));
     const receipt = folds[0]?.querySelector("code");
@@ -126,15 +130,9 @@ class Toggle {
     return label;
   }
 
-  paintStats() {
-    const isOffered = this.model.get("has_more");
-    if (!isOffered && focused() === this.stats) this.values.focus();
-    this.stats.hidden = !isOffered;
-  }
-
-  async readStats() {
+  async request(type) {
     this.say({ text: "reading …" });
-    this.say(await this.ask({ type: "stats" }, true));
+    this.say(await this.ask({ type }, true));
   }
 
   say({ text = "", type }) {
