@@ -81,6 +81,7 @@ class Run:
     """A finished pass, as the page and the card read it."""
 
     is_over = True
+    _cell = ""
 
     def __init__(self, record: PassRecord, findings: Sequence[Finding] | None = None) -> None:
         self._record, self.calls = record, tuple(record.modules())

@@ -345,3 +345,21 @@ def test_the_verdict_leads_to_its_row_by_keys_alone(lab: Page, server: Server) -
     lab.keyboard.type("{0..3}.lin")
     expect(grid.locator("tbody tr")).to_have_count(4)
     assert notebook.panel.locator(".jp-CodeCell").count() == 3
+
+
+def test_a_button_runs_the_cell_again_and_finds_the_operator(lab: Page, server: Server) -> None:
+    """Its output comes below the card, with a tree of its own; an error of the cell is told."""
+    made = MODEL + "model[7].act = Mask(40, 30)\ncount = 0"
+    follow = "%%follow model\ncount = count + 1\nmodel(torch.ones(2, 30)).sum()"
+    notebook = opened(lab, server, "find.ipynb", made, follow, "print(count)\ndel count", num_run=2)
+    cell = notebook.cell(2)
+    find = cell.get_by_role("button", name="Find the operator")
+    expect(find).to_have_attribute("title", "Run the cell again with %%follow --operators --only 7.act model")
+    find.click()
+    expect(cell).to_contain_text("at softmax, In[2] line 3")
+    expect(cell.get_by_role("treegrid")).to_have_count(2)
+    expect(find).to_have_count(1)
+    notebook.run_cell(3)
+    expect(notebook.outputs(3)).to_have_text("2")
+    find.click()
+    expect(cell).to_contain_text("NameError: name 'count' is not defined")

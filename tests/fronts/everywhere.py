@@ -21,7 +21,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "t": _CARD,
     "{'a': torch.ones(3), 'w': torch.zeros(2)}": ("dict of 2 tensors", "12 bytes", "1., 1., 1.", "0., 0."),
     "%weights net": ("Sequential · 2 weights", "15 parameters", "(3, 4)", "48 bytes", "12 bytes"),
-    "%%follow net\nnet(torch.ones(2, 4)).sum().backward()": ("in 3 calls", "3 gradients back", "-0.993", "1.50"),
+    "%%follow net\nnet(torch.ones(2, 4)).sum().backward()": ("in 3 calls", "outputs are float32", "-0.993", "1.50"),
 }
 """By cell, the facts that its output says once, in any place and in text as in HTML."""
 

@@ -121,6 +121,6 @@ def test_a_kept_value_opens_in_the_navigator():
     page = Shown(built.record())
     html = page.ask("open", row=1)["html"]
     assert re.search(r'<button [^>]*data-kept="1"[^>]*>output</button>', html) and "--keep" not in html
-    assert page.ask("values", row=1, value=1)["name"] == "run['fc'].outputs[''].tensor"
+    assert page.ask("values", row=1, value=1)["name"] == "fc (Linear)"
     assert page.ask("move")["exact"] == ["0.0", "1.0", "2.0", "3.0", "4.0", "5.0"]
     assert page.ask("values", row=1, value=0)["text"] == NONSENSE

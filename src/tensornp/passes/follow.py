@@ -45,6 +45,7 @@ class FollowedPass:
         self._modules, self._options, self._namespace = tuple(modules), dict(options or {}), namespace
         self._recorder: Recorder | None = None
         self._made: PassRecord | None = None
+        self._cell = ""
 
     def __enter__(self) -> FollowedPass:
         if self._recorder is not None or self.is_over:

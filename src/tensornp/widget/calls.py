@@ -21,7 +21,7 @@ from tensornp.render.layout.table import MARKS
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
 from tensornp.render.passes import rows
 from tensornp.render.passes.call import panel_html, plain_title, values_of
-from tensornp.render.passes.card import alarms_of, title_of
+from tensornp.render.passes.card import ALARMS, alarms_of, operator_command, title_of
 from tensornp.widget.page import NONSENSE, integer_of
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.tree import Tree
@@ -151,6 +151,7 @@ class CallsWidget(LivePart):
     _css = stylesheet("tree", "navigator", "calls")
 
     label = traitlets.Unicode(help="the modules of these calls").tag(sync=True)
+    finder = traitlets.Unicode(help="the cell that finds the operator, or nothing").tag(sync=True)
 
     def __init__(
         self,
@@ -164,7 +165,10 @@ class CallsWidget(LivePart):
         self._run, self._opened, self._binder = run, opened, binder
         self._options = options or DisplayOptions()
         handlers = {"rows": self._rows, "open": self._open, "values": self._open_values}
-        super().__init__(handlers, anchor=anchor, label=title_of(run._record)[:_MAX_LABEL])
+        worst = next((one for one in run.findings if one.kind in ALARMS), None)
+        command = operator_command(run._record, worst) if worst is not None and run._cell else ""
+        finder = f"{command} {run._cell}" if command else ""
+        super().__init__(handlers, anchor=anchor, label=title_of(run._record)[:_MAX_LABEL], finder=finder)
 
     @cached_property
     def _tree(self) -> LiveCalls:
@@ -203,13 +207,6 @@ class CallsWidget(LivePart):
         values = values_of(call)
         if not 0 <= number < len(values) or values[number][2].tensor is None:
             raise BadRequestError(NONSENSE)
-        kind, path, value = values[number]
-        code = self._code(call)
-        looked_at = LookedAt(
-            lambda: value.tensor,
-            name=f"{code}.{kind}[{path!r}].tensor" if code else "",
-            binder=self._binder if code else None,
-            suggestion="kept_np",
-            options=self._options,
-        )
+        value = values[number][2]
+        looked_at = LookedAt(lambda: value.tensor, plain_title(call), self._binder, "kept_np", self._options)
         return self._values.show(looked_at)

@@ -52,7 +52,7 @@ def test_a_healthy_pass_fits_a_terminal_and_shows_its_layers_once():
     text = pass_document(Run(transformer())).text()
     lines = text.split("\n")
     assert lines[0].startswith("no NaN and no Inf in 148 calls; the loss was not read")
-    assert lines[1] == "model · 148 calls forward · 148 gradients back · outputs are float32"
+    assert lines[1] == "outputs are float32"
     assert max(map(len, lines)) <= 80 and len(lines) == 19
     layer = next(line for line in lines if "layers." in line)
     assert re.split(r"\s{2,}", layer.strip()) == [
@@ -89,7 +89,7 @@ def test_the_next_command_leads_to_the_operator(facts, finding, command):
     built = Built()
     built.leaf("act", "ReLU", **facts)
     second = pass_document(Run(built.record(), [finding])).text().split("\n")[1]
-    assert second.startswith(command or "act (ReLU) · 1 call forward")
+    assert second.startswith(command) and bool(command) == ("%%follow" in second)
     if "params" in facts:
         # What a step has spoiled may come from a loss before it.
         stepped = built.record(steps=[Step("SGD", None, 2, 1, 1)])

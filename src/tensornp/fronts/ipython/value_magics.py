@@ -235,6 +235,7 @@ class ValueMagics(SessionMagics):
                 namespace=names,
             )
         body = compile_body(self.shell, cell)
+        followed._cell = f"{rest}\n{cell}"
         try:
             with followed:
                 value = run(self.shell, body)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING
@@ -71,9 +71,8 @@ def pass_document(run: FollowedPass) -> Document:
     every = [rows.row_of(one, record, alarms.get(one.calls[0].index, "") if one.calls else "") for one in tree]
     table, common = without_common(Table(rows.HEADINGS, tuple(every)), (rows.DTYPE,))
     table = without_empty(table, (rows.CALL, rows.SHAPE))
-    facts = (title_of(record), *_totals(record), *(f"outputs are {dtype}" for dtype in common))
-    totals = " · ".join(filter(None, facts))
-    lines = small_print(*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), totals)
+    dtypes = (f"outputs are {dtype}" for dtype in common if dtype)
+    lines = small_print(*(_linked(record, cut(str(one), _MAX_TEXT), one.call) for one in others), *dtypes)
     return Document(
         (*verdict, lines, curves_part(record), section("tensornp-static", (fitted(table, rows.SAMPLE),)), notes)
     )
@@ -92,6 +91,15 @@ def alarms_of(findings: Sequence[Finding]) -> dict[int, str]:
 
 
 def next_command(record: PassRecord, finding: Finding) -> str:
+    """Return a line with the magic that finds the operator, if modules alone were followed."""
+    if not (command := operator_command(record, finding)):
+        return ""
+    after = "; a step has changed the weights, so restore them first" if record.steps else ""
+    text = f"{command} shows the operator and its line{after}"
+    return Drawn(text, f'<code style="{CODE}">{command}</code>{text.removeprefix(command)}')
+
+
+def operator_command(record: PassRecord, finding: Finding) -> str:
     """Return the magic that finds the operator and its line, if modules alone were followed."""
     word = {"nan": "NaN", "inf": "Inf"}.get(finding.kind, "")
     if record.has_operators or not word:
@@ -105,10 +113,7 @@ def next_command(record: PassRecord, finding: Finding) -> str:
         # What a step has spoiled may come from a loss before it.
         is_inside = not is_of_weight and is_plain(call.name) and odd_word(call.outputs.values()) == word
         inside = f" --only {call.name}" if is_inside else ""
-    after = "; a step has changed the weights, so restore them first" if record.steps else ""
-    command = f"%%follow --operators{inside}"
-    text = f"{command} shows the operator and its line{after}"
-    return Drawn(text, f'<code style="{CODE}">{command}</code>{text.removeprefix(command)}')
+    return f"%%follow --operators{inside}"
 
 
 def is_plain(name: str) -> bool:
@@ -178,18 +183,6 @@ def _calm(record: PassRecord) -> str:
     is_loss_seen = record.has_operators or record.calls[0].outputs or is_returned or not back
     loss = "" if is_loss_seen else "; the loss was not read (--operators reads it)"
     return f"no NaN and no Inf{masks} in {counted(len(record.calls) - 1, 'call')}{unread}{loss}"
-
-
-def _totals(record: PassRecord) -> Iterator[str]:
-    modules = list(record.modules())
-    num_again = sum(call.phase == RECOMPUTED for call in modules)
-    num_back = sum(any(value.grad is not None for value in call.outputs.values()) for call in modules)
-    yield f"{counted(len(modules) - num_again, 'call')} forward" if modules else ""
-    yield counted(num, "operator") if (num := len(list(record.operators()))) else ""
-    yield f"{num_again:,} recomputed" if num_again else ""
-    yield f"{counted(num_back, 'gradient')} back" if num_back else ""
-    classes = list(dict.fromkeys(one.class_name for one in record.steps))
-    yield f"{counted(len(record.steps), 'step')} of {listed(classes, _MAX_CLASSES)}" if classes else ""
 
 
 def curves_part(record: PassRecord) -> Part:

@@ -1,11 +1,35 @@
 // The calls of a pass as a tree; each opens into its inputs and outputs.
 
 import { docking } from "../page/docking.js";
+import { button, element } from "../page/elements.js";
 import { Tree } from "../tree/tree.js";
 
 class Calls extends Tree {
   constructor(model, ask) {
     super(model, ask, { kind: "calls", label: `Calls of ${model.get("label")}`, unsorted: "the order of the calls" });
+    const code = model.get("finder");
+    const again = `Run the cell again with ${code.split("\n")[0]}`;
+    this.found = element("div");
+    if (code && model.widget_manager?.kernel) {
+      this.controls.append(button("Find the operator", again, () => this.find(model.widget_manager.kernel, code)));
+    }
+  }
+
+  // The page runs it, as it runs a cell, and not a message to the widget, which nobody could interrupt.
+  async find(kernel, code) {
+    this.say({ text: "running the cell again …" });
+    this.found.replaceChildren();
+    this.root.closest(".tensornp").after(this.found);
+    const future = kernel.requestExecute({ code });
+    future.onIOPub = ({ content }) => this.found.insertAdjacentHTML("beforeend", content.data?.["text/html"] ?? "");
+    const { content } = await future.done;
+    const isError = content.status === "error";
+    this.say({ text: isError ? `${content.ename}: ${content.evalue}` : "", type: isError ? "error" : "plain" });
+  }
+
+  leave() {
+    this.found.remove();
+    super.leave();
   }
 }
 
