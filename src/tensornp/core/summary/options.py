@@ -65,10 +65,6 @@ class DisplayOptions:
         help="Digits after the decimal point: a number, numpy for numpy.set_printoptions, or auto (4 digits, "
         "more below 0.1, in lines of 100 characters, unless you changed numpy.set_printoptions).",
     )  # fmt: skip
-    suppress: bool | None = _one_of(
-        None, True, False,
-        help="Whether small numbers print as 0 and none with an exponent; None uses numpy.set_printoptions.",
-    )  # fmt: skip
     max_rows: int = _number(40, at_least=4, at_most=500, help="Rows of the table of a container.")
     max_nbytes: int = _number(0, help="Largest new array in bytes, in cards and for %tonumpy; 0 is the free memory.")
     stats: str = _one_of(
@@ -103,8 +99,7 @@ class DisplayOptions:
     @property
     def printoptions(self) -> dict[str, Any]:
         """The card's own print options; precision "auto" chooses them from the printed values."""
-        own: dict[str, Any] = {} if self.precision == "numpy" else {"precision": self.precision}
-        return own if self.suppress is None else {**own, "suppress": self.suppress}
+        return {} if self.precision == "numpy" else {"precision": self.precision}
 
     def fingerprint_nbytes(self, device: object) -> int:
         return self.max_read_nbytes if str(device) == "cpu" else 0
