@@ -23,7 +23,7 @@ from tensornp.render.pictures.png import heatmap_png, img_html, size_of
 from tensornp.render.pictures.stats_line import histogram_img, number_text, sparkline_of, told_histogram
 from tensornp.render.tensor.badges import badge_html, badges_of
 
-SHARES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
+SHARES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 MAX_INDICES = 10
 """Indices of an axis of which the figures are listed."""
 _WIDTH, _HEIGHT = 256, 64
@@ -87,7 +87,7 @@ def _rows(summary: StatsSummary, is_live: bool) -> Iterator[TableRow]:
         link = f'<button type="button" class="tensornp-copy tensornp-link" data-seek="{name}" title="Go to the {name}">'
         figure = Drawn(said, f"{link}{said}</button>") if is_live and name in places else said
         yield TableRow((name, figure, _of_what(of, _place(places.get(name)))))
-    rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm), ("sum", stats.sum))
+    rows = (("mean", stats.mean), ("std", stats.std), ("norm", stats.norm))
     of_what = {"std": "÷ n", **({"mean": f"of {finite:,} finite"} if finite < stats.count else {})}
     for name, figure in rows:
         yield TableRow((name, number_text(figure), _of_what(of, of_what.get(name, ""))))

@@ -9,13 +9,13 @@ import torch
 
 
 def badge(card: dict[str, str]) -> tuple[str, str]:
-    """Return the text of the grad badge and its sentence, which stands in the receipt alone."""
-    shown = re.findall(r'<span style="[^"]*">([^<]*)</span>', card["text/html"])
+    """Return the text of the grad badge and its sentence, which stands in the receipt too."""
+    shown = re.findall(r'<span title="[^"]*" style="[^"]*">([^<]*)</span>', card["text/html"])
     words = ("grad", "frozen", "buffer", "Backward")
     text = next(one for one in shown if any(word in one for word in words))
     sentence = re.search(f"<br>{re.escape(text)} – ([^<]*)<", card["text/html"] + "<")
     assert sentence is not None
-    assert card["text/html"].count(sentence[1]) == 1
+    assert card["text/html"].count(sentence[1]) == 2
     return html.unescape(text), html.unescape(sentence[1])
 
 

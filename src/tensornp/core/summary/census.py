@@ -16,7 +16,7 @@ from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.memory.aliases import Target
-from tensornp.core.memory.extents import merge_spans, nbytes_by_device
+from tensornp.core.memory.extents import nbytes_by_device
 from tensornp.core.memory.storages import RESULTS, Found, Group, Survey, history_entry
 from tensornp.core.tensor.dtypes import name_of
 from tensornp.core.tensor.form import Bare
@@ -67,7 +67,6 @@ class Census:
     groups: tuple[CensusGroup, ...]
     num_tensors: int
     num_arrays: int
-    num_storages: int
     totals: dict[str, int]
     owners: dict[str, int]
     num_left_out: int
@@ -104,7 +103,6 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
         groups=tuple(shown),
         num_tensors=len(objects) - num_arrays,
         num_arrays=num_arrays,
-        num_storages=len(merge_spans(spans)),
         totals=nbytes_by_device(spans),
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),

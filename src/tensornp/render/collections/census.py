@@ -60,7 +60,7 @@ def census_rows(census: Census) -> tuple[str, list[str]]:
 
 def _heading(census: Census, common: tuple[str, ...]) -> str:
     arrays = f" and {counted(census.num_arrays, 'array')}" if census.num_arrays else ""
-    where = f"{counted(census.num_tensors, 'tensor')}{arrays} in {counted(census.num_storages, 'storage')}"
+    where = f"{counted(census.num_tensors, 'tensor')}{arrays}"
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
     owners = [f"{owner} {format_nbytes(nbytes)}" for owner, nbytes in census.owners.items()]
     whose = [", ".join(owners)] if len(owners) > 1 else []

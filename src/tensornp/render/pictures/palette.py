@@ -54,11 +54,10 @@ def legend_text(heatmap: Heatmap) -> str:
     said = [f"{counted(count, 'pixel')} {word} ({colour})" for count, word, colour in beyond if count]
     for flag, word in ((flags.NAN, "NaN (violet)"), (flags.POSINF, "+Inf (cyan)"), (flags.NEGINF, "−Inf (black)")):
         said += [f"{counted(count, 'pixel')} with {word}"] if (count := heatmap.count(flag)) else []
-    cover = "a pixel is an element"
     if heatmap.elements_per_pixel > 1:
         rows, columns = (min(pair) for pair in zip(heatmap.cell, heatmap.shape, strict=True))
-        cover = f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}"
-    return " · ".join([of + _scale(heatmap), *said, cover])
+        said.append(f"a pixel is the element farthest from 0 of up to {rows:,} × {columns:,}")
+    return " · ".join([of + _scale(heatmap), *said])
 
 
 def heatmap_alt(heatmap: Heatmap) -> str:

@@ -33,17 +33,13 @@ def badges_line(badges: Sequence[Badge]) -> Part:
     return Part(" | ".join(badge.text for badge in badges), f"<div>{' '.join(map(badge_html, badges))}</div>")
 
 
-def badge_html(badge: Badge, *, is_told: bool = False, is_link: bool = False) -> str:
-    """Return one badge as HTML, with its sentence unless that `is_told` elsewhere.
-
-    In a live card, a badge of values is a button that leads to the first of them (`is_link`).
-    """
+def badge_html(badge: Badge, *, is_link: bool = False) -> str:
+    """Return one badge as HTML; in a live card, one of values is a button that leads to the first of them."""
     rest = f'style="{BADGES[badge.tone]}">{escape(badge.text)}'
     if is_link:
         title = f'title="{escape(badge.title)} Go to the first."'
         return f'<button type="button" class="tensornp-alarm" data-seek="{badge.kind}" {title} {rest}</button>'
-    title = "" if is_told else f'title="{escape(badge.title)}" '
-    return f"<span {title}{rest}</span>"
+    return f'<span title="{escape(badge.title)}" {rest}</span>'
 
 
 def badges_of(summary: TensorSummary) -> tuple[Badge, ...]:

@@ -74,8 +74,8 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
         lines += [plain_line(text) for text in folded_lines(around)]
     links = ("nan", "inf") if is_live and summary.preview is not None else ()
     badges = badges_of(summary)
-    shown = " ".join([badge_html(one, is_told=has_receipt) for one in badges if one.kind not in links])
-    alarms = " ".join([badge_html(one, is_told=has_receipt, is_link=True) for one in badges if one.kind in links])
+    shown = " ".join([badge_html(one) for one in badges if one.kind not in links])
+    alarms = " ".join([badge_html(one, is_link=True) for one in badges if one.kind in links])
     is_row = summary.has_values_in_row
     head = f"<span>{shown}</span>"
     if summary.stats is not None and not is_row:

@@ -19,6 +19,7 @@ from tensornp.render.tensor.aliases import folded_lines
 from tensornp.render.tensor.badges import badges_of
 
 _CODE_WORD = f'<u style="{FOLD};{FIGURES}">code</u>'
+_USUAL = ("shape", "dtype", "device", "memory")
 _READ_ONLY = "np.broadcast_to("
 _TENSOR = re.compile(r"(?<![\w.'\"])t(?![\w'\"=])")
 """The tensor in the code of a plan."""
@@ -29,7 +30,7 @@ MAX_NAMES = 6
 
 
 def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
-    """Return the fold behind the `head` of a card: code, reasons, and the sentences of the badges."""
+    """Return the fold behind the `head` of a card: code, reasons, and the sentences of unusual badges."""
     plan, around = summary.plan, summary.surroundings
     assert plan is not None
     # Sentences of the reason and the notes are not repeated.
@@ -37,7 +38,7 @@ def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
     sentences = [
         f"{badge.text} – {badge.title}"
         for badge in badges_of(summary)
-        if badge.kind != "memory" and badge.title.removesuffix(".").casefold() not in told
+        if badge.kind not in _USUAL and badge.title.removesuffix(".").casefold() not in told
     ]
     code = statements(plan.code, around.expression)
     return _fold(plan, code, f"{head}{_CODE_WORD}", [*folded_lines(around), *sentences], HEAD, is_open=is_open)
