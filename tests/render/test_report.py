@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tensornp.core.memory.changes import Report, ReportLine
-from tensornp.render.collections.report import report_document
+from tensornp.render.collections.report import Report, ReportLine, report_document
 
 
 def changed(num: int, **more: object) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tensornp.core.memory.changes import Report, ReportLine
+from tensornp.render.collections.report import Report, ReportLine
 
 if TYPE_CHECKING:
     from tensornp.core.memory.changes import Snapshot

@@ -7,7 +7,7 @@ from html import escape
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tensornp.core.lowlevel.text import counted, format_count, format_nbytes, legible
+from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import NotFinite, alarm_text, alarms_of
 from tensornp.errors import TensornpError
@@ -18,6 +18,7 @@ from tensornp.models.outline.fold import Branch, Row
 from tensornp.models.scan.findings import ALARM_RANK, QUIET_RANK, UNRANKED, Finding, by_kind
 from tensornp.render.layout.table import Drawn
 from tensornp.render.layout.tree import TreeColumn
+from tensornp.render.layout.words import format_count
 from tensornp.render.pictures.stats_line import histogram_img, line_of
 
 _WIDTHS = {

@@ -9,8 +9,6 @@ from itertools import groupby
 
 import numpy as np
 
-_WHOLE = 10_000
-_COUNTS = ("", "K", "M", "G", "T")
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -18,15 +16,6 @@ def format_nbytes(nbytes: int) -> str:
     power = next((p for p in range(len(_UNITS)) if round(nbytes / 1024**p, 1) < 1024), len(_UNITS) - 1)
     unit = "byte" if nbytes == 1 else _UNITS[power]
     return f"{nbytes / 1024**power:.1f} {unit}".replace(".0 ", " ")
-
-
-def format_count(number: int) -> str:
-    """Return a number in full below 10,000, else in four digits: ``9,216``, ``11.69 M``."""
-    if number < _WHOLE:
-        return f"{number:,}"
-    power = next((p for p in range(1, len(_COUNTS)) if round(number / 1000**p, 1) < 1000), len(_COUNTS) - 1)
-    value = number / 1000**power
-    return f"{value:,.{max(4 - len(f'{value:.0f}'), 1)}f} {_COUNTS[power]}"
 
 
 def counted(number: int, noun: str) -> str:

@@ -226,22 +226,3 @@ def facts_between(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
     if old.has_grad != new.has_grad and None not in (old.has_grad, new.has_grad):
         facts.append("got a .grad" if new.has_grad else "lost its .grad")
     return tuple(facts)
-
-
-@dataclass(frozen=True, slots=True)
-class ReportLine:
-    """One tensor or array and its change; `is_count` marks a single integer, such as a step count."""
-
-    name: str
-    parts: tuple[str, ...]
-    size: float = 0.0
-    is_count: bool = False
-    alarm: str = ""
-    come: Literal["", "new", "gone"] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    heading: str
-    lines: tuple[ReportLine, ...] = ()
-    num_watched: int = 0

@@ -15,7 +15,7 @@ from tensornp.fronts.ipython.names import ShellSession, held_by_last_error, rele
 from tensornp.widget.page import keeps_outputs_apart
 
 if TYPE_CHECKING:
-    from tensornp.core.memory.changes import Report
+    from tensornp.render.collections.report import Report
     from tensornp.session.watch import Watch
     from tensornp.widget.table import LiveTable
 
@@ -140,7 +140,7 @@ class MemoryMagics(SessionMagics):
         if self._made_watch is None:
             return
         from tensornp.core.lowlevel.attributes import error_text
-        from tensornp.core.memory.changes import Report, ReportLine
+        from tensornp.render.collections.report import Report, ReportLine
 
         cell = f"In[{result.execution_count or self.shell.displayhook.prompt_count}]"
         try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from html import escape
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
-from tensornp.core.memory.changes import Report, ReportLine
 from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
 from tensornp.render.layout.words import listed
@@ -18,6 +18,25 @@ MAX_UNFOLDED = 3
 """Lines that need no summary."""
 MAX_NAMES = 3
 """Names in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportLine:
+    """One tensor or array and its change; `is_count` marks a single integer, such as a step count."""
+
+    name: str
+    parts: tuple[str, ...]
+    size: float = 0.0
+    is_count: bool = False
+    alarm: str = ""
+    come: Literal["", "new", "gone"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    heading: str
+    lines: tuple[ReportLine, ...] = ()
+    num_watched: int = 0
 
 
 def report_document(report: Report) -> Document:

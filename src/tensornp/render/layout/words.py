@@ -48,3 +48,16 @@ def parsed(text: str) -> tuple[ast.expr | None, str]:
 def in_parentheses(body: ast.expr | None, source: str) -> str:
     """Return an expression to which ``.x`` or ``[0]`` can be appended."""
     return source if body is None or isinstance(body, _PRIMARY) else f"({source})"
+
+
+_WHOLE = 10_000
+_COUNTS = ("", "K", "M", "G", "T")
+
+
+def format_count(number: int) -> str:
+    """Return a number in full below 10,000, else in four digits: ``9,216``, ``11.69 M``."""
+    if number < _WHOLE:
+        return f"{number:,}"
+    power = next((p for p in range(1, len(_COUNTS)) if round(number / 1000**p, 1) < 1000), len(_COUNTS) - 1)
+    value = number / 1000**power
+    return f"{value:,.{max(4 - len(f'{value:.0f}'), 1)}f} {_COUNTS[power]}"
