@@ -19,12 +19,12 @@ class Calls extends Tree {
   async find(kernel, code) {
     this.say({ text: "running the cell again …" });
     this.found.replaceChildren();
-    this.root.closest(".tensornp").after(this.found);
-    const future = kernel.requestExecute({ code });
+    this.root.parentElement.after(this.found);
+    const future = kernel.requestExecute({ code, stop_on_error: false });
     future.onIOPub = ({ content }) => this.found.insertAdjacentHTML("beforeend", content.data?.["text/html"] ?? "");
-    const { content } = await future.done;
-    const isError = content.status === "error";
-    this.say({ text: isError ? `${content.ename}: ${content.evalue}` : "", type: isError ? "error" : "plain" });
+    const failed = ({ message }) => ({ content: { ename: "not run", evalue: message } });
+    const { ename, evalue } = (await future.done.catch(failed)).content;
+    this.say(ename ? { text: `${ename}: ${evalue}`, type: "error" } : { text: "" });
   }
 
   leave() {
