@@ -131,6 +131,20 @@ def test_the_card_follows_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
     expect(face.locator("details")).to_have_attribute("open", "")
 
 
+def test_what_is_pressed_stays_under_the_mouse(toggle: MakeToggle) -> None:
+    """However many lines the array has then."""
+    shown = toggle(torch.rand(3, 12) / 7, css="body { padding: 900px 0; width: 900px; }")
+    digits = shown.page.get_by_role("button", name="All digits")
+    digits.scroll_into_view_if_needed()
+    for pressed in ("true", "false"):
+        before = digits.bounding_box(), shown.page.locator(".tensornp-face").bounding_box()
+        digits.click()
+        shown.answer()
+        expect(digits).to_have_attribute("aria-pressed", pressed)
+        after = digits.bounding_box(), shown.page.locator(".tensornp-face").bounding_box()
+        assert abs(after[0]["y"] - before[0]["y"]) < 1 and after[1]["height"] != before[1]["height"]
+
+
 def test_enter_in_the_name_field_binds_and_a_taken_name_is_overwritten_only_when_confirmed(toggle: MakeToggle) -> None:
     """The button says Overwrite for the very name that the kernel asked about, and for no other."""
     shown = toggle()

@@ -3,7 +3,7 @@
 import { Navigator } from "../navigator/navigator.js";
 import { Binding } from "../page/binding.js";
 import { copyButton } from "../page/copy.js";
-import { docking, stopListening } from "../page/docking.js";
+import { docking, inPlace, stopListening } from "../page/docking.js";
 import { element, focused, tell } from "../page/elements.js";
 
 const BAR = `<div class="tensornp-modes" role="radiogroup" aria-label="How the array uses the tensor's memory"></div>
@@ -40,7 +40,7 @@ class Toggle {
       if (goal) this.openValues(goal);
     });
     this.listeners = {
-      "change:html": () => this.paintFace(),
+      "change:html": () => (this.root.contains(focused()) ? inPlace(this.modes, () => this.paintFace()) : this.paintFace()),
       "change:choices": () => this.paintModes(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
