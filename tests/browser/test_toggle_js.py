@@ -133,7 +133,8 @@ def test_the_card_follows_the_answer_of_the_kernel(toggle: MakeToggle) -> None:
 
 def test_what_is_pressed_stays_under_the_mouse(toggle: MakeToggle) -> None:
     """However many lines the array has then."""
-    shown = toggle(torch.rand(3, 12) / 7, css="body { padding: 900px 0; width: 900px; }")
+    options = DisplayOptions.of(precision=2, max_height=0)
+    shown = toggle(torch.rand(3, 12), options=options, css="body { padding: 900px 0; width: 900px; }")
     digits = shown.page.get_by_role("button", name="All digits")
     digits.scroll_into_view_if_needed()
     for pressed in ("true", "false"):

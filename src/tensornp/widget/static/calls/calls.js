@@ -10,9 +10,8 @@ class Calls extends Tree {
     const code = model.get("finder");
     const again = `Run the cell again with ${code.split("\n")[0]}`;
     this.found = element("div");
-    if (code && model.widget_manager?.kernel) {
-      this.controls.append(button("Find the operator", again, () => this.find(model.widget_manager.kernel, code)));
-    }
+    const find = button("Find the operator", again, () => this.find(model.widget_manager.kernel, code));
+    if (code && model.widget_manager?.kernel) this.controls.append(find);
   }
 
   // The page runs it, as it runs a cell, and not a message to the widget, which nobody could interrupt.

@@ -41,10 +41,13 @@ export class Navigator {
       close: closed,
     });
     this.overview = new Overview({
-      ask: () => this.draw(),
+      ask: async () => this.overview.take(await this.ask({ type: "overview", ...this.place() }, true)),
       go: (down, along) => this.far(down, along, true),
     });
     this.grid = new Grid(name);
+    const status = element("div", "line-of-cell");
+    status.innerHTML = STATUS;
+    [this.where, this.said, this.scope, this.live] = status.children;
     this.outcome = Object.assign(element("span", "outcome"), { role: "status" });
     const bind = (asked) => this.ask({ type: "bind window", ...this.place(), ...asked });
     const told = ({ text }) => (this.outcome.textContent = text);
@@ -56,7 +59,7 @@ export class Navigator {
     const scroller = element("div", "scroller");
     scroller.append(this.grid.node);
     this.body.append(this.overview.node, scroller);
-    this.root.append(this.axes.node, this.controls.node, this.body, this.statusLine(), assigning);
+    this.root.append(this.axes.node, this.controls.node, this.body, status, assigning);
     this.watcher = new ResizeObserver(() => this.fit());
     this.watcher.observe(this.root);
     const index = ({ target }) => this.grid.indexOf(target);
@@ -70,13 +73,6 @@ export class Navigator {
       else if (goal) this.seek(goal, true);
       else this.wish({}, takesFocus);
     };
-  }
-
-  statusLine() {
-    const line = element("div", "line-of-cell");
-    line.innerHTML = STATUS;
-    [this.where, this.said, this.scope, this.live] = line.children;
-    return line;
   }
 
   // --- asking
@@ -183,10 +179,6 @@ export class Navigator {
     const plane = JSON.stringify([shape, axes, others, face]);
     this.overview.paint(this.seen, plane !== this.plane);
     this.plane = plane;
-  }
-
-  async draw() {
-    this.overview.take(await this.ask({ type: "overview", ...this.place() }, true));
   }
 
   place() {

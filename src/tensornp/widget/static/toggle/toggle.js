@@ -40,7 +40,8 @@ class Toggle {
       if (goal) this.openValues(goal);
     });
     this.listeners = {
-      "change:html": () => (this.root.contains(focused()) ? inPlace(this.modes, () => this.paintFace()) : this.paintFace()),
+      "change:all_digits": () => this.repaint(),
+      "change:html": () => this.repaint(),
       "change:choices": () => this.paintModes(),
     };
     for (const [event, listener] of Object.entries(this.listeners)) model.on(event, listener);
@@ -91,6 +92,12 @@ class Toggle {
   }
 
   // --- painting
+
+  // What is pressed stays under the mouse.
+  repaint() {
+    if (this.root.contains(focused())) inPlace(this.modes, () => this.paintFace());
+    else this.paintFace();
+  }
 
   // What was unfolded stays so; at first, what the reader has unfolded in the static card.
   paintFace(card = this.face) {
