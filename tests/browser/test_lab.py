@@ -354,7 +354,9 @@ def test_a_button_runs_the_cell_again_and_finds_the_operator(lab: Page, server: 
     notebook = opened(lab, server, "find.ipynb", made, follow, "print(count)\ndel count", num_run=2)
     cell = notebook.cell(2)
     find = cell.get_by_role("button", name="Find the operator")
-    expect(find).to_have_attribute("title", "Run the cell again with %%follow --operators --only 7.act model")
+    expect(find).to_have_attribute(
+        "title", "Run the cell again, with all that it does, as %%follow --operators --only 7.act model"
+    )
     find.click()
     expect(cell).to_contain_text("at softmax, In[2] line 3")
     expect(cell.get_by_role("treegrid")).to_have_count(2)

@@ -119,7 +119,7 @@ def second_backward() -> None:
 
 PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     # name: (program, level, fact, explanation, text of the line)
-    "log": (after_a_fault(torch.log), OPERATORS, PRODUCED + "1 (Layer), at `log`, ", "its input went from -", ""),
+    "log": (after_a_fault(torch.log), OPERATORS, PRODUCED + "1 (Layer), at `log`, ", "its input ranged from -", ""),
     "softmax": (
         after_a_fault(masked_softmax), OPERATORS, PRODUCED + "1 (Layer), at `softmax`, ",
         "1 row of its input was −Inf throughout (`masked_fill`, test_origin.py:", "return scores.softmax(-1)  # here",
@@ -139,7 +139,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         "return x + self.out(h)  # the call of out",
     ),
     "the cell": (in_the_cell, MODULES, "NaN first appeared in the cell, outside of all modules", "", ""),
-    "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "went from -", "torch.log("),
+    "the cell, by operator": (in_the_cell, OPERATORS, PRODUCED + "the cell, at `log`", "ranged from -", "torch.log("),
     "a weight": (lambda: BAD_WEIGHT(X), MODULES, "1.out.weight contained NaN when 1.out (Linear) was called", "", ""),
     "an input": (bad_input, MODULES, "input [0] of Sequential contained NaN", "no followed call returned it", "net()("),
     "float16": (
@@ -258,6 +258,23 @@ def test_a_nan_outside_of_the_followed_modules_is_not_outside_of_all():
     assert run.origin.fact.endswith("outside of the followed modules")
 
 
+def test_minus_infinity_that_a_module_returned_is_named():
+    """Next to finite numbers it may be a mask, and is no fault by itself."""
+
+    class Log(nn.Module):
+        def forward(self, x):
+            return x.relu().log()
+
+    model, log = nn.Linear(2, 2), Log()
+    model.weight.data = torch.tensor([[-1.0, -1.0], [2.0, 2.0]])
+    with tnp.follow() as run:
+        loss = nn.functional.nll_loss(log(model(torch.ones(3, 2))), torch.tensor([0, 0, 1]))
+        loss.backward()
+    assert run.origin is not None
+    assert run.origin.fact == "Inf first appeared in the cell, outside of all modules"
+    assert run.origin.explanation == "log (Log) had returned −Inf"
+
+
 @pytest.mark.parametrize(("rate", "is_forward"), [(1.0, True), (0.1, False)])
 def test_a_loop_that_diverges_is_reported_by_the_range_it_left(rate: float, is_forward: bool):
     torch.manual_seed(0)
@@ -324,7 +341,7 @@ SITUATIONS: dict[str, tuple[PassRecord, str, str]] = {
     ),
     "a leaf": (
         chain(leaf("0"), leaf("norm", "LayerNorm", (NAN,), source=line(7, "h = self.norm(h)")), inside="Net"),
-        PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input went from -1 to 2",
+        PRODUCED + "norm (LayerNorm), model.py:7 `h = self.norm(h)`", "its input ranged from -1 to 2",
     ),
     "two inputs": (
         chain(leaf("add", "Add", (NAN,), inputs={"[0]": value(), "[1]": value((-3.0, 4.0))})),

@@ -11,7 +11,7 @@ from built_passes import Built, Run, transformer, value
 from page_part import PagePart
 from tree_rows import rows_of
 
-from tensornp.passes.records import PassRecord
+from tensornp.passes.records import PassRecord, Step
 from tensornp.widget.calls import CallsWidget
 from tensornp.widget.page import NONSENSE
 
@@ -124,3 +124,20 @@ def test_a_kept_value_opens_in_the_navigator():
     assert page.ask("values", row=1, value=1)["name"] == "fc (Linear)"
     assert page.ask("move")["exact"] == ["0.0", "1.0", "2.0", "3.0", "4.0", "5.0"]
     assert page.ask("values", row=1, value=0)["text"] == NONSENSE
+
+
+@pytest.mark.parametrize(
+    ("cell", "has_steps", "finder"),
+    [
+        ("act(x)", False, "%%follow --operators --only act act\nact(x)"),
+        ("act(x)", True, ""),
+        ("act = Net()\nact(x)", True, "%%follow --operators --only act act\nact = Net()\nact(x)"),
+    ],
+)
+def test_the_cell_that_finds_the_operator_begins_where_the_pass_began(cell, has_steps, finder):
+    """Not with weights that a step has changed, unless the cell makes them."""
+    built = Built()
+    built.leaf("act", "ReLU", code="act", outputs=value(is_nan=True))
+    run = Run(built.record(steps=[Step("SGD", None, 2, 1, 1)] * has_steps))
+    run._cell = f"act\n{cell}"
+    assert CallsWidget(run).finder == finder

@@ -52,7 +52,7 @@ class _Kind:
         self.unread = frozenset(one.name for one in written if one.kwarg_only or name in _OVERWRITING)
         is_alias = not written and any(one.alias_info is not None for one in schema.returns)
         self.is_view = is_alias or name in ("lift_fresh", "_unsafe_view")
-        self.is_empty = name.startswith(("empty", "new_empty", "_empty"))
+        self.is_empty = name.startswith(("empty", "new_empty", "_empty")) or name == "set_"
         self.reads = not (name.startswith("new_") or name.endswith("_like"))
         # Operators on lists have counted their writes, or never do.
         self.is_counted = not name.startswith(("_foreach_", "_fused_"))

@@ -142,7 +142,7 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
         explanation = "no followed call returned it"
     elif how == _CELL:
         fact = f"{word} first appeared in the cell, outside of {record.scope}"
-        explanation = "" if record.has_operators else "no module returned it"
+        explanation = "" if record.has_operators else _returned_masks(record) or "no module returned it"
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
@@ -162,6 +162,14 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
     is_again = records.RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
     again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
+
+
+def _returned_masks(record: PassRecord) -> str:
+    """Return that a module had returned −Inf next to finite numbers; empty if none had."""
+    for call in reversed(record.children(record.calls[0])):
+        if any(one.figures is not None and one.figures.min == -math.inf for one in call.outputs.values()):
+            return f"{call.title} had returned −Inf"
+    return ""
 
 
 def _step_before(record: PassRecord, place: _Place) -> tuple[Step | None, bool]:

@@ -66,14 +66,14 @@ def span(figures: Any) -> str:
 
 
 def ranges_text(name: str, values: Iterable[Any]) -> str:
-    """Return the ranges of values: ``its input went from -1 to 2``, or why one was not read."""
+    """Return the ranges of values: ``its input ranged from -1 to 2``, or why one was not read."""
     values = list(values)
     spans = [span(one.figures) for one in values if one.figures is not None and one.figures.count]
     unread = next((one.note for one in values if one.figures is None and one.note), "")
     if unread or not spans:
         return f"{name} was not read: {unread}" if unread else ""
     if len(spans) == 1:
-        return f"{name} {'was' if spans[0].endswith('throughout') else 'went'} {spans[0]}"
+        return f"{name} {'was' if spans[0].endswith('throughout') else 'ranged'} {spans[0]}"
     ranges = " and ".join(one.removeprefix("from ") for one in spans[:_MAX_NAMES])
     return f"{name.replace('input', 'inputs', 1)}: {ranges}"
 

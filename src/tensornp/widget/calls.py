@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from tensornp.errors import BadRequestError
 from tensornp.models.names.quoted import cut
 from tensornp.models.outline.columns import Asked, searched
 from tensornp.models.outline.fold import Branch
-from tensornp.passes.records import Call, Figures, PassRecord
+from tensornp.passes.records import MODULE, Call, Figures, PassRecord
 from tensornp.passes.tree import CallLine, CallTree
 from tensornp.render.layout.table import MARKS
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
@@ -165,10 +166,7 @@ class CallsWidget(LivePart):
         self._run, self._opened, self._binder = run, opened, binder
         self._options = options or DisplayOptions()
         handlers = {"rows": self._rows, "open": self._open, "values": self._open_values}
-        worst = next((one for one in run.findings if one.kind in ALARMS), None)
-        command = operator_command(run._record, worst) if worst is not None and run._cell else ""
-        finder = f"{command} {run._cell}" if command else ""
-        super().__init__(handlers, anchor=anchor, label=title_of(run._record)[:_MAX_LABEL], finder=finder)
+        super().__init__(handlers, anchor=anchor, label=title_of(run._record)[:_MAX_LABEL], finder=_finder(run))
 
     @cached_property
     def _tree(self) -> LiveCalls:
@@ -210,3 +208,14 @@ class CallsWidget(LivePart):
         value = values[number][2]
         looked_at = LookedAt(lambda: value.tensor, plain_title(call), self._binder, "kept_np", self._options)
         return self._values.show(looked_at)
+
+
+def _finder(run: FollowedPass) -> str:
+    """Return the cell that finds the operator; none after a step, unless the cell makes the models."""
+    record, worst = run._record, next((one for one in run.findings if one.kind in ALARMS), None)
+    outermost = [call.code for call in record.children(record.calls[0]) if call.kind == MODULE]
+    is_made = [re.search(rf"^\s*{re.escape(code)}\s*=[^=]", run._cell, re.MULTILINE) for code in outermost if code]
+    if worst is None or not run._cell or (record.steps and not all(is_made)):
+        return ""
+    command = operator_command(record, worst)
+    return f"{command} {run._cell}" if command else ""

@@ -211,7 +211,7 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     if not known.size:
         return ""
     first, last = (rows.greatest_norm([one]) for i in known[[0, -1]] if (one := shown[i]) is not None)
-    text = f"{label} by step: {first} to {last}"
+    text = f"{label} by step: {first}" + (f" to {last}" if last != first else "")
     text += f", first NaN or Inf in step {steps[first_odd]:,}" if first_odd is not None else ""
     # More steps than columns: the largest of some.
     groups = np.array_split(norms, min(len(norms), _MAX_STEPS))
