@@ -103,7 +103,7 @@ class TensorWidget(LivePart):
         """Move to the card of class `anchor`, which shows the tensor `held()`."""
         with self._lock, self.hold_sync():
             self._held, self._options, self._look = held, options, look
-            self._precision = options.precision
+            self._own_options = options
             self._static = summary
             self._paint(summary)
             self.suggestion, self.anchor = suggestion, anchor
@@ -186,8 +186,9 @@ class TensorWidget(LivePart):
 
     def _print_digits(self, _: Request) -> Answer:
         with self._lock, self.hold_sync():
-            precision = self._precision if self.all_digits else "numpy"
-            self._options = dataclasses.replace(self._options, precision=precision)
+            # Longer lines are not folded.
+            whole = dataclasses.replace(self._own_options, precision="numpy", max_height=0)
+            self._options = self._own_options if self.all_digits else whole
             self._paint(self._seen_in(self.mode, living(self._held())))
         return {"text": "all digits" if self.all_digits else "fewer digits"}
 
@@ -238,7 +239,9 @@ class TensorWidget(LivePart):
             for mode, plan in plans.items()
         ]
         has_digits = now.preview is not None and info is not None and is_differentiable(name_of(info.dtype))
-        self.all_digits = self._options.precision == "numpy" if has_digits and self._precision != "numpy" else None
+        self.all_digits = (
+            self._options.precision == "numpy" if has_digits and self._own_options.precision != "numpy" else None
+        )
         self.html = tensor_html(now, self._options, is_live=True)
         is_wanted = self._options.stats != "off" and now.style == "card" and now.stats is None
         self.has_more = is_wanted and info is not None and info.data_state == "available" and info.numel > 0

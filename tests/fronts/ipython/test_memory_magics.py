@@ -245,7 +245,7 @@ def test_what_the_last_error_holds_comes_free(shell):
     """The locals of the functions that it has left; names of the user stay."""
     with capture_output():
         shell.ip.run_cell("w = torch.ones(3)\ndef f(w):\n    x = torch.zeros(1000); v = x[1:]\n    1 / 0\nf(w)")
-    assert "%tensors --release frees 3.9 KiB" in cell(shell, "%tensors")
+    assert "the last error holds 3.9 KiB more · %tensors --release frees 3.9 KiB" in cell(shell, "%tensors")
     said = cell(shell, "%tensors --release")
     assert "released the locals of the last error: 4,000 bytes on cpu came free" in said
     assert "nothing to release" in cell(shell, "%tensors --release")

@@ -49,7 +49,7 @@ def test_what_is_not_finite_in_a_small_module_is_said_first(shell):
     shell.run("%config TensorDisplay.max_read_nbytes = 140")
     said = shown(shell, model)[0].splitlines()
     assert said[1] == "at least 1 weight has infinities: 2.bias"
-    assert said[2] == "NaN was looked for in 4 of 6 weights; Read values or %tensorstats looks in all"
+    assert said[2] == "NaN was looked for in 4 of 6 weights of floats; Read values or %tensorstats looks in all"
     shell.run("%config TensorDisplay.max_read_nbytes = 0")
     assert "NaN" not in shown(shell, model)[0]
 

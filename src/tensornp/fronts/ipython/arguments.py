@@ -113,12 +113,13 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
     linecache.cache[_FILE] = len(expression), None, [f"{line}\n" for line in expression.splitlines()], _FILE
     try:
         return eval(code, namespace)
-    except NameError as error:
+    except (NameError, AttributeError) as error:
         if error.name in code.co_names:
+            is_name = isinstance(error, NameError)
+            own = shell.user_ns.keys() - shell.user_ns_hidden.keys() if is_name else ()
             files = os.listdir() if "." in expression else []
-            own = shell.user_ns.keys() - shell.user_ns_hidden.keys()
             like = closest(error.name, filter(str.isidentifier, own)) or closest(expression, files)
-            raise UsageError(f"{error}; define it first{like}") from None
+            raise UsageError(f"{error}{'; define it first' * is_name}{like}") from None
         raise
 
 

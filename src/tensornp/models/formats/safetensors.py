@@ -43,7 +43,7 @@ def read_safetensors(file: ListedFile) -> Contents:
         if seems:
             raise CheckpointError(f"{file.path!r} seems to be {seems}") from None
         if not file.path.endswith(SAFETENSORS):
-            raise CheckpointError(f"{file.path!r} is of no format that is read, nor a sound file of its name") from None
+            raise CheckpointError(f"{file.path!r} is of no format that is read, nor a valid file of its name") from None
         raise CheckpointError(f"{file.path!r} is not a valid safetensors file: {error}") from None
 
 

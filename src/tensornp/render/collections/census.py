@@ -64,6 +64,7 @@ def _heading(census: Census, common: tuple[str, ...]) -> str:
     totals = [f"{device} {format_nbytes(nbytes)}" for device, nbytes in census.totals.items()]
     owners = [f"{owner} {format_nbytes(nbytes)}" for owner, nbytes in census.owners.items()]
     whose = [", ".join(owners)] if len(owners) > 1 else []
+    whose += [f"the last error holds {format_nbytes(census.nbytes_of_error)} more"] if census.nbytes_of_error else []
     free = census.owners.get("Out[…]", 0) + census.nbytes_of_error
     whose += [f"%tensors --release frees {format_nbytes(free)}"] if free else []
     stopped = [census.stopped] if census.stopped else []

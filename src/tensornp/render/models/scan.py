@@ -103,5 +103,5 @@ def partly_read(view: ModuleView) -> str:
     """Return the number of weights that were read in words; empty if all were."""
     if view.num_read == view.num_floats or not view.num_read:
         return ""
-    read = f"{view.num_read:,} of {view.num_floats:,} weights"
+    read = f"{view.num_read:,} of {view.num_floats:,} weights of floats"
     return f"NaN was looked for in {read}; Read values or %tensorstats looks in all"

@@ -324,7 +324,7 @@ export class Tree {
     }
     const isInPanel = this.panel.node.contains(target);
     if (isInPanel) this.close();
-    if (!this.current || (!isInPanel && this.body.contains(target))) return false;
+    if (!this.current || (!isInPanel && target !== this.search)) return false;
     this.current.focus({ preventScroll: true });
     return true;
   }
