@@ -93,8 +93,8 @@ def test_integers_that_come_equally_often_are_drawn_equally_high():
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([3, 3, 3, 1, 1, 0, 7, 7], "4 values: 3 ×3, 1 ×2, 7 ×2, 0 ×1 · 0 … 7"),
-        ([-1] * 5 + list(range(6)) * 3, "7 values: -1 ×5, 0 ×3, 1 ×3, 2 ×3, … · -1 … 5"),
+        ([3, 3, 3, 1, 1, 0, 7, 7], "all of 4 values: 3 ×3, 1 ×2, 7 ×2, 0 ×1 · 0 … 7"),
+        ([-1] * 5 + list(range(6)) * 3, "all of 7 values: -1 ×5, 0 ×3, 1 ×3, 2 ×3, … · -1 … 5"),
         (list(range(8)), "mean 3.5"),
         (list(range(17)) * 2, "mean 8"),
     ],

@@ -90,7 +90,7 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> list[str]:
 
 
 def _few_values(stats: TensorStats) -> str:
-    """Return the counts of a few integers, ``2 values: 0 ×5, 7 ×4``; else an empty text."""
+    """Return the counts of a few integers, ``all of 2 values: 0 ×5, 7 ×4``; else an empty text."""
     known = stats.distribution
     if not isinstance(stats.min, int) or known is None or not known.is_exact or known.one_in > 1:
         return ""
@@ -99,7 +99,7 @@ def _few_values(stats: TensorStats) -> str:
         return ""
     most = (-known.counts).argsort(kind="stable")[:_MAX_COUNTED]
     told = [f"{known.numbers[i]:.0f} ×{known.counts[i]:,}" for i in most]
-    return f"{num} values: {', '.join([*told, *['…'] * (num > _MAX_COUNTED)])}"
+    return f"all of {num} values: {', '.join([*told, *['…'] * (num > _MAX_COUNTED)])}"
 
 
 def _is_bool(info: TensorInfo | None) -> bool:
