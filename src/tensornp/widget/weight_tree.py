@@ -95,9 +95,7 @@ class WeightTree(Tree):
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
         every = list(weights)
         once = [one for one in every if one.name in self._counted]
-        return Sums(
-            sum(not one._is_pending for one in every), sum(one.numel for one in once), sum(one.nbytes for one in once)
-        )
+        return Sums(len(every), sum(one.numel for one in once), sum(one.nbytes for one in once))
 
     @cached_property
     def sums(self) -> Sums:
