@@ -76,6 +76,10 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
             "folder = {}\n%weights folder.safetensors",
             "'dict' object has no attribute 'safetensors'; the closest is 'model.safetensors'",
         ),
+        (
+            "models = 1\n%weights modle.safetensorz",
+            "name 'modle' is not defined; define it first; the closest is 'model.safetensors'",
+        ),
         ("%weights ./empty", "there is no 'empty'"),
         (
             "%weights [1][0]",

@@ -118,7 +118,7 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
             is_name = isinstance(error, NameError)
             own = shell.user_ns.keys() - shell.user_ns_hidden.keys() if is_name else ()
             files = os.listdir() if "." in expression else []
-            like = closest(error.name, filter(str.isidentifier, own)) or closest(expression, files)
+            like = closest(expression, files) or closest(error.name, filter(str.isidentifier, own))
             raise UsageError(f"{error}{'; define it first' * is_name}{like}") from None
         raise
 

@@ -41,7 +41,8 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
     lines = census.variables[: max_rows or None]
     rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes))) for one in lines]
     names = counted(sum(len(group.rows) for group in census.groups), "name")
-    below = fold(f"all {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
+    which = "the largest" if census.num_left_out else "all"
+    below = fold(f"{which} {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
     return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below))
 
 

@@ -94,7 +94,7 @@ def next_command(record: PassRecord, finding: Finding) -> str:
     """Return a line with the magic that finds the operator, if modules alone were followed."""
     if not (command := operator_command(record, finding)):
         return ""
-    after = "; a step has changed the weights, so restore them first" if record.steps else ""
+    after = "; a step has changed the weights: restore them first, or make them in the cell" if record.steps else ""
     text = f"{command} shows the operator and its line{after}"
     return Drawn(text, f'<code style="{CODE}">{command}</code>{text.removeprefix(command)}')
 
