@@ -129,6 +129,7 @@ def test_a_kept_value_opens_in_the_navigator():
 @pytest.mark.parametrize(
     ("cell", "has_steps", "finder"),
     [
+        ("Net()(x)", True, ""),
         ("act(x)", False, "%%follow --operators --only act act\nact(x)"),
         ("act(x)", True, ""),
         ("act = Net()\nact(x)", True, "%%follow --operators --only act act\nact = Net()\nact(x)"),
@@ -137,7 +138,7 @@ def test_a_kept_value_opens_in_the_navigator():
 def test_the_cell_that_finds_the_operator_begins_where_the_pass_began(cell, has_steps, finder):
     """Not with weights that a step has changed, unless the cell makes them."""
     built = Built()
-    built.leaf("act", "ReLU", code="act", outputs=value(is_nan=True))
+    built.leaf("act", "ReLU", code="act" if "act" in cell else "", outputs=value(is_nan=True))
     run = Run(built.record(steps=[Step("SGD", None, 2, 1, 1)] * has_steps))
     run._cell = f"act\n{cell}"
     assert CallsWidget(run).finder == finder

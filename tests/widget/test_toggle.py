@@ -158,11 +158,13 @@ def test_all_digits_are_those_of_numpy_and_a_second_press_takes_them_back():
     t = torch.rand(2, 20, generator=torch.Generator().manual_seed(0))
     page = PagePart(tnp.TensorWidget(t))
     four = page.widget.html
-    assert (page.widget.all_digits, page.ask("digits")["text"]) == (False, "")
+    assert page.widget.all_digits is False
+    page.ask("digits")
     for mode in ("copy", "view"):
         page.ask("choose", mode=mode)
         assert array_in(page.widget.html) == repr(t.numpy())
-    assert (page.widget.all_digits, page.ask("digits")["text"]) == (True, "")
+    assert page.widget.all_digits is True
+    page.ask("digits")
     assert page.widget.html == four
     assert tnp.TensorWidget(torch.arange(3)).all_digits is None
     assert TensorWidget(t, options=DisplayOptions.of(precision="numpy")).all_digits is None

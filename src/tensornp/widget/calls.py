@@ -213,9 +213,9 @@ class CallsWidget(LivePart):
 def _finder(run: FollowedPass) -> str:
     """Return the cell that finds the operator; none after a step, unless the cell makes the models."""
     record, worst = run._record, next((one for one in run.findings if one.kind in ALARMS), None)
-    outermost = [call.code for call in record.children(record.calls[0]) if call.kind == MODULE]
-    is_made = [re.search(rf"^\s*{re.escape(code)}\s*=[^=]", run._cell, re.MULTILINE) for code in outermost if code]
-    if worst is None or not run._cell or (record.steps and not all(is_made)):
+    models = {call.code for call in record.children(record.calls[0]) if call.kind == MODULE}
+    made = {code for code in models if code and re.search(rf"^\s*{re.escape(code)}\s*=[^=]", run._cell, re.MULTILINE)}
+    if worst is None or not run._cell or (record.steps and made != models):
         return ""
     command = operator_command(record, worst)
     return f"{command} {run._cell}" if command else ""

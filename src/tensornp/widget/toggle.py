@@ -190,7 +190,7 @@ class TensorWidget(LivePart):
             whole = dataclasses.replace(self._own_options, precision="numpy", max_height=0)
             self._options = self._own_options if self.all_digits else whole
             self._paint(self._seen_in(self.mode, living(self._held())))
-        return {"text": ""}
+        return {}
 
     # --- the mode
 

@@ -58,7 +58,7 @@ class LookedAt:
     faces: tuple[tuple[str, LookedAt], ...] = ()
 
     def array_of(self, subject: Subject, window: Window) -> Any:
-        """Return a copy of what a window shows."""
+        """Return a copy of the elements in a window."""
         array = gathered(subject.tensor, subject.info, subject.plan, window.places)
         array = array[tuple(slice(None) if isinstance(item, slice) else 0 for item in window.index)]
         return array.T if window.is_transposed else array

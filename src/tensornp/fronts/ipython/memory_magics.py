@@ -136,7 +136,7 @@ class MemoryMagics(SessionMagics):
         print(f"watching {', '.join(names)} ({count:,} {noun}) after each cell")
 
     def after_cell(self, result: Any) -> None:
-        """Show the changes of what is watched, or an error in one line."""
+        """Show the changes of watched tensors, or an error in one line."""
         if self._made_watch is None:
             return
         from tensornp.core.lowlevel.attributes import error_text
