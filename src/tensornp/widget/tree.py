@@ -11,8 +11,8 @@ from tensornp.models.outline.columns import Asked
 from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, note_html, row_html
 from tensornp.widget.page import NONSENSE, integer_of
 
-MAX_ROWS, MAX_LISTED = 500, 100
-"""Rows below one branch of a tree, and rows of a list, which is sent at each letter of a search."""
+MAX_ROWS, MAX_FOUND = 500, 50
+"""Rows of a list or below one branch, and those of a search, which are sent at each letter."""
 _MAX_OPEN = 10_000
 _NAME_WIDTH = 48
 
@@ -70,7 +70,7 @@ class Tree(Protocol):
         path: frozenset[int] = frozenset(),
     ) -> str:
         """Return the rows of a list or below a branch, always with those on the path."""
-        num = MAX_LISTED if asked.is_list else MAX_ROWS
+        num = MAX_FOUND if asked.search else MAX_ROWS
         rest, parts, level = items[num:], [], 1
         for item in [*items[:num], *(one for one in rest if path and self.id_of(one) in path)]:
             row = self.row(item, parent, opened, asked)

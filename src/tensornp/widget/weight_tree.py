@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
@@ -53,7 +54,7 @@ class WeightTree(Tree):
         self._told_number = number_told(weights)
         self.names = [one.name for one in weights]
         self._number_of = {name: number for number, name in enumerate(self.names)}
-        self._counted = {one.name for one in each_once(weights)}
+        self._sizes = {one.name: (one.numel, one.nbytes) for one in each_once(weights)}
         every = with_modules(weights, classes)
         self._top = tree_of(every)
         # In a search each module without weights has its whole name.
@@ -93,9 +94,8 @@ class WeightTree(Tree):
         return frozenset(found)
 
     def sums_of(self, weights: Iterable[WeightEntry]) -> Sums:
-        every = list(weights)
-        once = [one for one in every if one.name in self._counted]
-        return Sums(len(every), sum(one.numel for one in once), sum(one.nbytes for one in once))
+        sizes = [self._sizes.get(one.name, (0, 0)) for one in weights]
+        return Sums(len(sizes), *(sum(map(itemgetter(i), sizes)) for i in range(2)))
 
     @cached_property
     def sums(self) -> Sums:
@@ -130,9 +130,16 @@ class WeightTree(Tree):
         chosen = self.weights
         if asked.search:
             # The page asks for the weights of one kind of finding by its words.
-            chosen = [one for one in self.weights if self._worst(one.name) == asked.search]
-            chosen = chosen or [self.weights[i] for i in searched(asked.search, self.names, self._facts)]
+            alike = {name for name in self.found if self._worst(name) == asked.search}
+            chosen = [one for one in self.weights if one.name in alike] if alike else self._searched(asked.search)
         return self._sorted(chosen, asked) if asked.sort else chosen
+
+    def _searched(self, text: str) -> Sequence[WeightEntry]:
+        return [self.weights[i] for i in searched(text, self.names, self._facts, self._lowered)]
+
+    @cached_property
+    def _lowered(self) -> list[str]:
+        return [name.lower() for name in self.names]
 
     def listed(self, asked: Asked) -> Sequence[Any]:
         """Return the weights of a list, and modules without weights that are searched for."""
@@ -174,7 +181,9 @@ class WeightTree(Tree):
         return None if own is None else own.rank if column.name == FINDINGS else own.figures.get(column.name)
 
     def facts(self, listed: Sequence[Any] | None) -> dict[str, Any]:
-        weights = None if listed is None else [one for one in listed if isinstance(one, WeightEntry)]
+        weights = listed
+        if listed is not None and self._modules:
+            weights = [one for one in listed if isinstance(one, WeightEntry)]
         sums = self.sums if weights is None else self.sums_of(weights)
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.

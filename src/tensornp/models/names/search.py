@@ -26,14 +26,18 @@ _PLACE = "\ue000"
 
 
 def fitting(
-    pattern: str | re.Pattern[Any], names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple
+    pattern: str | re.Pattern[Any],
+    names: Sequence[str],
+    facts: Callable[[], Sequence[str]] = tuple,
+    lowered: Sequence[str] = (),
 ) -> list[int]:
     """Return the indices of names that match a regular expression or all words.
 
     A text between slashes is a regular expression. A word is a part of the name or a glob, or, if no name has it, one
     of the `facts`, which returns a text for each name. A number is a whole one, if there is any: ``layers.3`` is not
     ``layers.30``. A glob without a star at either end matches anywhere. Braces list alternatives and ranges:
-    ``layer.{0..5,9}.{query,key}``. Capitals only matter if the pattern has some.
+    ``layer.{0..5,9}.{query,key}``. Capitals only matter if the pattern has some. A search at
+    each letter gives the `lowered` names, which take as long as the search.
     """
     if isinstance(pattern, str) and is_expression(pattern):
         try:
@@ -48,7 +52,7 @@ def fitting(
         )
     # Capitals are meant where they are typed.
     is_exact = pattern != pattern.lower()
-    searched = names if is_exact else [name.lower() for name in names]
+    searched = names if is_exact else lowered or [name.lower() for name in names]
     others = cache(lambda: [one if is_exact else one.lower() for one in facts()])
     found = list(range(len(names)))
     for word in _WORD.findall(pattern):

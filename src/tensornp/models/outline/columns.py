@@ -189,11 +189,13 @@ class Asked:
         return bool(self.search or self.sort)
 
 
-def searched(text: str, names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple) -> list[int]:
-    """Return the indices of the matching names; `facts` returns a text for each."""
+def searched(
+    text: str, names: Sequence[str], facts: Callable[[], Sequence[str]] = tuple, lowered: Sequence[str] = ()
+) -> list[int]:
+    """Return the indices of the matching names, as `fitting` does, for a search of a page."""
     if len(text) > MAX_PATTERN:
         raise BadRequestError(f"a search has at most {MAX_PATTERN} characters, got {len(text):,}")
-    return fitting(text, names, facts)
+    return fitting(text, names, facts, lowered)
 
 
 def facts_of(one: WeightEntry, classes: Mapping[str, str]) -> str:

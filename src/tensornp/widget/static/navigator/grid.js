@@ -14,27 +14,15 @@ function colourOf(shade) {
   return `rgba(${shade > 0 ? ORANGE : BLUE}, ${strength.toFixed(3)})`;
 }
 
-function cellOf(text, shade) {
+function fill(cell, text, shade) {
   const special = SPECIAL[shade];
-  const cell = element("td", special ? `cell tensornp-${special}` : "cell", text);
-  cell.tabIndex = -1;
-  if (shade && !special) cell.style.backgroundColor = colourOf(shade);
-  return cell;
+  cell.textContent = text;
+  cell.className = special ? `tensornp-cell tensornp-${special}` : "tensornp-cell";
+  cell.style.backgroundColor = shade && !special ? colourOf(shade) : "";
 }
 
-function headOf(scope, text) {
-  const head = element("th", "heading", text);
-  head.scope = scope;
-  return head;
-}
-
-// `nodes` begin at the column `first` of the whole grid, after the heading.
-function rowOf(number, nodes, first) {
-  const row = element("tr");
-  row.setAttribute("aria-rowindex", String(number));
-  nodes.forEach((node, j) => node.setAttribute("aria-colindex", String(j ? first + j + 1 : 1)));
-  row.append(...nodes);
-  return row;
+function headsOf(length, scope) {
+  return Array.from({ length }, () => Object.assign(element("th", "heading"), { scope }));
 }
 
 export class Grid {
@@ -48,23 +36,33 @@ export class Grid {
 
   // `buffers` has the shade of each element.
   paint(seen) {
-    this.seen = seen;
     const { shape, axes, corner, size, places, texts, buffers } = seen;
-    const [rows, columns] = size;
     const [shade] = buffers;
     const shades = shade ? new Int8Array(shade.buffer, shade.byteOffset, shade.byteLength) : [];
+    // A cell with the focus keeps it: JupyterLab styles the whole notebook again when it is lost.
+    if (String(size) !== String(this.seen?.size)) this.build(size);
+    this.seen = seen;
     const first = axes.map((axis) => (axis === null ? 0 : corner[axis]));
-    axes.forEach((axis, i) =>
-      this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1)),
-    );
-    const label = (i, number) => (axes[i] === null ? [" ", number][i] : places[axes[i]][number]);
-    this.columnHeads = Array.from({ length: columns }, (_, j) => headOf("col", label(1, j)));
-    this.rowHeads = Array.from({ length: rows }, (_, i) => headOf("row", label(0, i)));
-    this.cells = texts.map((text, k) => cellOf(text, shades[k]));
-    const [head, body] = [element("thead"), element("tbody")];
-    head.append(rowOf(1, [element("td", "corner"), ...this.columnHeads], first[1]));
+    [this.rowHeads, this.columnHeads].forEach((heads, i) => {
+      const [axis, none] = [axes[i], i ? (j) => j : () => " "];
+      this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1));
+      heads.forEach((head, j) => (head.textContent = axis === null ? none(j) : places[axis][j]));
+    });
+    this.cells.forEach((cell, k) => fill(cell, texts[k], shades[k]));
+    [...this.node.rows].forEach((row, i) => {
+      row.setAttribute("aria-rowindex", String(i ? first[0] + i + 1 : 1));
+      [...row.cells].forEach((cell, j) => cell.setAttribute("aria-colindex", String(j ? first[1] + j + 1 : 1)));
+    });
+  }
+
+  build([rows, columns]) {
+    this.columnHeads = headsOf(columns, "col");
+    this.rowHeads = headsOf(rows, "row");
+    this.cells = Array.from({ length: rows * columns }, () => element("td"));
     const lines = this.rowHeads.map((own, i) => [own, ...this.cells.slice(i * columns, (i + 1) * columns)]);
-    body.append(...lines.map((nodes, i) => rowOf(first[0] + i + 2, nodes, first[1])));
+    const [head, body] = [element("thead"), element("tbody")];
+    head.insertRow().append(element("td", "corner"), ...this.columnHeads);
+    for (const nodes of lines) body.insertRow().append(...nodes);
     this.node.replaceChildren(head, body);
   }
 

@@ -107,22 +107,25 @@ export class Navigator {
   }
 
   take(seen, { isSought, takesFocus, from }) {
-    const isFirst = !this.seen;
+    const [isFirst, before] = [!this.seen, this.where.textContent];
     const had = this.grid.node.contains(focused());
     // Whoever has gone elsewhere meanwhile keeps the focus.
     const isFree = [from, this.row(), document.body].includes(focused()) || this.root.contains(focused());
     this.seen = seen;
-    const before = this.where.textContent;
-    this.paint(seen);
+    const cell = this.paint(seen);
     if (isFirst || this.grid.node.offsetWidth > this.grid.node.parentNode.clientWidth) this.fit();
-    const cell = this.grid.node.querySelector("[tabindex='0']");
-    const focus = had || (takesFocus && isFree);
-    if (focus) (cell ?? this.controls.index).focus({ preventScroll: true });
+    const stop = (had || (takesFocus && isFree)) && (cell ?? this.controls.index);
     // A cell that takes the focus is read out by itself.
-    else if (this.where.textContent !== before && !isFirst) this.live.textContent = [seen.text, this.where.textContent].filter(Boolean).join("; ");
-    if (isSought && !isFirst) cell?.scrollIntoView({ block: "nearest" });
+    if (stop && stop !== focused()) stop.focus({ preventScroll: true });
+    else if (!isFirst) this.hear(before);
+    if (isSought) cell?.scrollIntoView({ block: "nearest" });
     this.paintOverview();
     if (isFirst && isFree) this.came();
+  }
+
+  hear(before) {
+    const { textContent } = this.where;
+    if (textContent !== before) this.live.textContent = [this.seen.text, textContent].filter(Boolean).join("; ");
   }
 
   refuse(text, isOfIndex) {
@@ -151,7 +154,7 @@ export class Navigator {
     this.scope.textContent = seen.scope;
     this.outcome.textContent = "";
     this.say(seen.text);
-    this.mark();
+    return this.mark();
   }
 
   say(text, tone = "plain") {
