@@ -58,7 +58,7 @@ def mime_of(obj: Any) -> tuple[str, str]:
     summary, anchor = summary_in(names, obj, name), f"tnp-{uuid.uuid4().hex[:8]}"
     part = None
     if runs_in_notebook():
-        from tensornp.widget.live import live_part
+        from tensornp.fronts.live import live_part
 
         opened = f"tnp.weights({name})" if name and type(summary).__name__ == "ModuleView" else name
         part = first_that_works("a live part", lambda: live_part(summary, names, opened, anchor), lambda _: None)

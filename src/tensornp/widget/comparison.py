@@ -10,14 +10,13 @@ import traitlets
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window import Subject, subject_of
-from tensornp.errors import BadRequestError
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.live.refind import reached, released_rows
 from tensornp.models.names.quoted import MAX_SHOWN, cut_inside, shown_name
 from tensornp.models.outline.columns import searched
 from tensornp.render.models.comparison import live_rows
-from tensornp.widget.page import NONSENSE, Answer, Request, integer_of
+from tensornp.widget.page import Answer, Request, item_of
 from tensornp.widget.part import module, stylesheet
 from tensornp.widget.table import LiveTable
 from tensornp.widget.values import LookedAt
@@ -48,11 +47,11 @@ class ComparisonTable(LiveTable):
         super().__init__(
             live.html,
             [legible(name) for name in live.names],
-            handlers={"values": self._open},
             printed=live.printed,
             num_left_out=len(found) - len(live.names),
             **traits,
         )
+        self._handlers["values"] = self._open
 
     def close(self) -> None:
         self._pairs = []
@@ -63,14 +62,12 @@ class ComparisonTable(LiveTable):
         return sorted({i for found in both for i in found})
 
     def _open(self, request: Request) -> Answer:
-        number = integer_of(request.get("row"))
-        if not 0 <= number < len(self._pairs):
-            raise BadRequestError(NONSENSE)
-        pair, name = self._pairs[number], self._pairs[number][0].name
+        pair = item_of(self._pairs, request.get("row"))
+        name = pair[0].name
         # The shapes of both are compared before anything is shown.
         difference_of(*_subjects_of(pair))
         return {
-            **self._values.show(_faces_of(pair), self._goals[number]),
+            **self._values.show(_faces_of(pair), self._goals[request["row"]]),
             "label": cut_inside(name, MAX_SHOWN),
             "title": legible(name),
         }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from tensornp.errors import BadRequestError
 
+T = TypeVar("T")
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
 Handler = Callable[[Request], Answer | tuple[Answer, list[bytes]]]
@@ -20,6 +21,14 @@ def integer_of(value: Any) -> int:
     if type(value) is not int:
         raise BadRequestError(NONSENSE)
     return value
+
+
+def item_of(items: Sequence[T], number: Any) -> T:
+    """Return the item that a page asks for by its number."""
+    index = integer_of(number)
+    if not 0 <= index < len(items):
+        raise BadRequestError(NONSENSE)
+    return items[index]
 
 
 def runs_without_page(shell: Any) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 import traitlets
 
 from tensornp.errors import BadRequestError
-from tensornp.widget.page import NONSENSE, Answer, Handler, Request
+from tensornp.models.names.search import none_fits
+from tensornp.models.outline.columns import searched
+from tensornp.widget.page import NONSENSE, Answer, Request
 from tensornp.widget.part import LivePart, module, stylesheet
 
 
@@ -22,25 +23,14 @@ class LiveTable(LivePart):
     rows = traitlets.Unicode(help="all rows as HTML, with a `data-n` in the cells of numbers").tag(sync=True)
     num_left_out = traitlets.Int(help="rows that are not among these").tag(sync=True)
 
-    def __init__(
-        self,
-        rows: str,
-        names: Sequence[str],
-        *,
-        handlers: Mapping[str, Handler] = MappingProxyType({}),
-        **traits: Any,
-    ) -> None:
+    def __init__(self, rows: str, names: Sequence[str], **traits: Any) -> None:
         self._names = list(names)
-        super().__init__({"search": self._search, **handlers}, rows=rows, **traits)
+        super().__init__({"search": self._search}, rows=rows, **traits)
 
     def _found(self, text: str) -> list[int]:
-        from tensornp.models.outline.columns import searched
-
         return searched(text, self._names)
 
     def _search(self, request: Request) -> Answer:
-        from tensornp.models.names.search import none_fits
-
         text = request.get("text")
         if not isinstance(text, str):
             raise BadRequestError(NONSENSE)

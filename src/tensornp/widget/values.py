@@ -57,6 +57,9 @@ class LookedAt:
     options: DisplayOptions = _DEFAULTS
     faces: tuple[tuple[str, LookedAt], ...] = ()
 
+    def subject(self) -> Subject:
+        return subject_of(living(self.held()))
+
     def array_of(self, subject: Subject, window: Window) -> Any:
         """Return a copy of the elements in a window."""
         array = gathered(subject.tensor, subject.info, subject.plan, window.places)
@@ -102,7 +105,7 @@ class Values:
     def _asked(self, request: Request) -> tuple[LookedAt, Subject, Window]:
         faces = self.looked_at.faces
         looked_at = faces[self._face(request)][1] if faces else self.looked_at
-        subject = _subject_of(looked_at)
+        subject = looked_at.subject()
         return looked_at, subject, _window_asked(subject.shape, request)
 
     # --- a window
@@ -110,12 +113,23 @@ class Values:
     def _moved(self, request: Request) -> tuple[Answer, list[bytes]]:
         looked_at, subject, window = self._asked(request)
         window, shown, text = self._aimed(subject, window, request)
-        seen = read_window(subject, window)
-        answer = {
-            **_window_data(subject, window),
+        seen, shard = read_window(subject, window), subject.shard
+        places = list(map(list, window.places))
+        if shard is not None and window.numel:
+            # The page shows indices in the whole.
+            places = [[first + i for i in some] for first, some in zip(shard.offsets or (), places, strict=True)]
+        answer: Answer = {
+            "type": "window",
+            "shape": window.shape,
+            "axes": [window.row_axis, window.column_axis],
+            "corner": window.corner,
+            "size": [window.num_rows, window.num_columns],
+            "places": places,
+            "dtype": name_of(subject.info.dtype),
+            "index": window_text(window, shard),
             "texts": seen.texts,
             "exact": seen.exact,
-            "scope": subject.shard.scope if subject.shard is not None else "",
+            "scope": shard.scope if shard is not None else "",
             "overview": _overview_offered(subject, window, looked_at.options.stats_nbytes),
             "show": shown,
             "text": text,
@@ -123,7 +137,7 @@ class Values:
         }
         if self.looked_at.faces:
             # Each element has its values on all faces.
-            exact = (read_window(_subject_of(one), window).exact for _, one in self.looked_at.faces)
+            exact = (read_window(one.subject(), window).exact for _, one in self.looked_at.faces)
             values = ([f"{label} {text}" for text in some] for label, some in zip(answer["faces"], exact, strict=True))
             answer |= {"face": self._face(request), "exact": list(map("  ".join, zip(*values, strict=True)))}
         return answer, [bytes(shade & 255 for shade in seen.shades)]
@@ -200,10 +214,6 @@ def bound(binder: Binder | None, request: Request, make: Callable[[], Any]) -> s
     return name
 
 
-def _subject_of(looked_at: LookedAt) -> Subject:
-    return subject_of(living(looked_at.held()))
-
-
 def living(held: T | None) -> T:
     if held is None:
         raise NoDataError("the tensor of this card is gone; show it again")
@@ -219,23 +229,6 @@ def _window_asked(shape: Index, request: Request) -> Window:
     pair = (chosen[0], chosen[1]) if chosen is not None and max(chosen) < len(shape) else None
     place = () if corner is None else _integers(corner)
     return window_of(shape, axes=pair, corner=place, num_rows=size[0], num_columns=size[1])
-
-
-def _window_data(subject: Subject, window: Window) -> Answer:
-    """Return the place of a window; `places` are its indices on each axis, for a shard those of the whole."""
-    shard, places = subject.shard, list(map(list, window.places))
-    if shard is not None and window.numel:
-        places = [[first + i for i in some] for first, some in zip(shard.offsets or (), places, strict=True)]
-    return {
-        "type": "window",
-        "shape": window.shape,
-        "axes": [window.row_axis, window.column_axis],
-        "corner": window.corner,
-        "size": [window.num_rows, window.num_columns],
-        "places": places,
-        "dtype": name_of(subject.info.dtype),
-        "index": window_text(window, shard),
-    }
 
 
 def _overview_offered(subject: Subject, window: Window, unasked_nbytes: int) -> str:

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
-from tensornp.errors import BadRequestError
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
 from tensornp.models.entries.relations import each_once
 from tensornp.models.optimizers import number_told
@@ -25,7 +24,7 @@ from tensornp.models.outline.columns import (
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 from tensornp.models.scan.findings import by_kind
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
-from tensornp.widget.page import NONSENSE
+from tensornp.widget.page import item_of
 from tensornp.widget.tree import Tree
 from tensornp.widget.weight_rows import Found, Sums, cells_of_largest, cells_of_scan, stored_cells, tree_column
 
@@ -55,6 +54,7 @@ class WeightTree(Tree):
         self.names = [one.name for one in weights]
         self._number_of = {name: number for number, name in enumerate(self.names)}
         self._sizes = {one.name: (one.numel, one.nbytes) for one in each_once(weights)}
+        self.sums = self.sums_of(weights)
         every = with_modules(weights, classes)
         self._top = tree_of(every)
         # In a search each module without weights has its whole name.
@@ -97,10 +97,6 @@ class WeightTree(Tree):
         sizes = [self._sizes.get(one.name, (0, 0)) for one in weights]
         return Sums(len(sizes), *(sum(map(itemgetter(i), sizes)) for i in range(2)))
 
-    @cached_property
-    def sums(self) -> Sums:
-        return self.sums_of(self.weights)
-
     def learn(self, found: Mapping[str, Found]) -> None:
         self.found |= found
 
@@ -118,9 +114,7 @@ class WeightTree(Tree):
         return item.number if isinstance(item, Branch) else self.num_branches + self._number_of[item.name]
 
     def path(self, number: int) -> frozenset[int]:
-        if not 0 <= number < len(self.weights):
-            raise BadRequestError(NONSENSE)
-        place = self._in_order.index(self.weights[number])
+        place = self._in_order.index(item_of(self.weights, number))
         spans = ((at, node.span) for at, node in enumerate(self._nodes))
         return frozenset((*(at for at, one in spans if one.start <= place < one.stop), self.num_branches + number))
 

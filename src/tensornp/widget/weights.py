@@ -16,9 +16,9 @@ from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.values.stats.record import alarms_of
-from tensornp.errors import BadRequestError, TensornpError
+from tensornp.errors import TensornpError
 from tensornp.models.entries.entry import COMPUTED, WeightEntry
-from tensornp.widget.page import NONSENSE, Handler, integer_of
+from tensornp.widget.page import Handler, item_of
 from tensornp.widget.part import LivePart, module, stylesheet
 from tensornp.widget.weight_rows import Found, findings_html, found_in, note_html
 from tensornp.widget.weight_tree import WeightTree
@@ -104,10 +104,7 @@ class WeightsWidget(LivePart):
     def _weight(self, request: Mapping[str, Any]) -> WeightEntry:
         from tensornp.models.live.refind import reached
 
-        number = integer_of(request.get("row"))
-        if not 0 <= number < len(self._weights):
-            raise BadRequestError(NONSENSE)
-        return reached(self._weights[number])
+        return reached(item_of(self._weights, request.get("row")))
 
     def _open(self, request: Mapping[str, Any]) -> dict[str, Any]:
         from tensornp.core.values.shown.preview import Preview

@@ -225,7 +225,7 @@ class Live:
         }
 
     def _part(self, summary: Any, anchor: str, opened: str) -> LivePart | None:
-        from tensornp.widget.live import live_part
+        from tensornp.fronts.live import live_part
 
         if type(summary).__name__ == "WeightsComparison" and keeps_outputs_apart(self._shell):
             # Its rows open below those of the printed table.
