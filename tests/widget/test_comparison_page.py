@@ -91,6 +91,17 @@ def test_a_nan_on_one_side_is_where_a_row_opens():
     assert window(goal=True)["show"] == [1, 3]
 
 
+def test_a_window_on_weights_that_were_written_to_says_so():
+    """The table has the values of the comparison, and the window those of now."""
+    names = models()
+    shown = Shown(names, "before", "after")
+    row, other = shown.live.names.index("head"), shown.live.names.index("layers.1.weight")
+    assert not shown.opened(row)[0]["text"]
+    names["after"]["head"].add_(1)
+    assert "since the comparison" in shown.opened(row)[0]["text"]
+    assert not shown.opened(other)[0]["text"]
+
+
 def test_it_keeps_no_weight_alive():
     """What is gone says so, and another one is not taken for it."""
     names = models()

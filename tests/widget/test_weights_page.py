@@ -101,6 +101,15 @@ def test_the_tree_folds_what_repeats_and_opens_what_is_asked_for(shown):
     assert page.reached == []
 
 
+def test_states_that_are_not_there_are_not_counted(shown):
+    """An optimizer has none of a frozen parameter."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4).requires_grad_(False), torch.nn.Linear(4, 4))
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+    assert shown(optimizer).rows()[0]["cells"]["shape"] == "6 states"
+
+
 def test_a_list_is_searched_and_sorted(shown):
     """As `find` does; a bad pattern is a sentence."""
     page = shown(net())

@@ -17,6 +17,7 @@ import tensornp
 from tensornp.core.lowlevel.fallback import RAISE
 from tensornp.core.lowlevel.text import counted
 from tensornp.errors import BadRequestError, TensornpError
+from tensornp.models.names.quoted import closest
 
 if TYPE_CHECKING:
     from tensornp.render.layout.document import Document
@@ -122,7 +123,8 @@ def parsed(made: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     if len(asked.paths) != len(wanted):
         called = f"tensornp {asked.command}".strip()
         number = len(asked.paths) or "none"
-        made.error(f"{called} takes {' and '.join(wanted)}, and {number} {'is' if number == 1 else 'are'} given")
+        near = closest(asked.paths[0], COMMANDS) if asked.paths and not asked.command else ""
+        made.error(f"{called} takes {' and '.join(wanted)}, and {number} {'is' if number == 1 else 'are'} given{near}")
     if not all(path.strip() for path in asked.paths):
         made.error("an empty text is no path; . is the current folder")
     if asked.sort and asked.command:

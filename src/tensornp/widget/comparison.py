@@ -7,6 +7,8 @@ from typing import Any
 
 import traitlets
 
+from tensornp.core.lowlevel.attributes import is_tensor
+from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.values.pictures.planes import difference_of
 from tensornp.core.values.shown.window import Subject, subject_of
@@ -23,6 +25,7 @@ from tensornp.widget.values import LookedAt
 
 MAX_COMPARED = 2000
 """Weights of a comparison that a page can filter, sort and open."""
+_WRITTEN = "written to since the comparison: these are the values of now"
 _Pair = tuple[WeightEntry, WeightEntry]
 """A weight of both models without its tensors."""
 
@@ -41,6 +44,7 @@ class ComparisonTable(LiveTable):
             {row.name: row for row in released_rows(side, namespace, "")} for side in (found._first, found._second)
         )
         self._pairs = [(first[name], second[found._pairs[name]]) for name in live.names]
+        self._versions = [_versions_of((found._first[name], found._second[found._pairs[name]])) for name in live.names]
         every = [found[name] for name in live.names]
         # An element that is finite on one side alone exceeds any difference.
         self._goals = ["nan" if one._is_odd else one._largest_difference or "" for one in every]
@@ -62,15 +66,24 @@ class ComparisonTable(LiveTable):
         return sorted({i for found in both for i in found})
 
     def _open(self, request: Request) -> Answer:
-        pair = item_of(self._pairs, request.get("row"))
+        pair, number = item_of(self._pairs, request.get("row")), request["row"]
         name = pair[0].name
         # The shapes of both are compared before anything is shown.
         difference_of(*_subjects_of(pair))
+        is_old = self._versions[number] != _versions_of((reached(pair[0]), reached(pair[1])))
         return {
-            **self._values.show(_faces_of(pair), self._goals[request["row"]]),
+            **self._values.show(_faces_of(pair), self._goals[number]),
+            "text": _WRITTEN if is_old else "",
             "label": cut_inside(name, MAX_SHOWN),
             "title": legible(name),
         }
+
+
+@outside_modes
+def _versions_of(pair: _Pair) -> list[int | None]:
+    """Return how often torch has counted a write to each; None for files, arrays and inference tensors."""
+    tensors = [one.tensor if is_tensor(one.tensor) else None for one in pair]
+    return [None if one is None or one.is_inference() else one._version for one in tensors]
 
 
 def _faces_of(pair: _Pair) -> LookedAt:

@@ -125,11 +125,7 @@ class LivePart(anywidget.AnyWidget):
 
     def _handle_msg(self, msg: Any) -> None:
         """Handle a message of the comm, which has no buffers in marimo."""
-        data = msg["content"]["data"]
-        if data["method"] == "request_state":
-            self.send_state()
-        elif data["method"] == "custom":
-            self._handle_custom_msg(data["content"], msg.get("buffers"))
+        super()._handle_msg({"buffers": [], **msg})
 
     def _docks(self, _: Request) -> Answer:
         self.on_docked()

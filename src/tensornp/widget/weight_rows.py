@@ -94,7 +94,9 @@ def stored_cells(branch: Branch, sums: Sums, inside: Sequence[WeightEntry]) -> d
     if branch.below:
         cells["elements"] = elements
         is_state = all(one.kind == "state" for one in inside[:2])
-        cells["shape"] = counted(sums.num_weights, "state" if is_state else "weight")
+        # Of a frozen parameter, an optimizer has no state.
+        num_there = sum(not (is_state and one._is_pending) for one in inside)
+        cells["shape"] = counted(num_there, "state" if is_state else "weight")
         cells["bytes"] = format_nbytes(sums.nbytes)
     return cells
 

@@ -47,6 +47,8 @@ ALARMS = {
 }
 """Words in the tree for findings that are alarms, by kind."""
 MIN_STEPS = 3
+_LEAST_LOG = math.log(1.2)
+"""The range of logarithms that the bars of a curve span at least."""
 _MAX_STEPS, _WIDTH_PX, _HEIGHT_PX, _MAX_NAME = 24, 144, 16, 30
 
 
@@ -217,9 +219,9 @@ def _line(label: str, steps: Sequence[int], figures: Sequence[Figures | None]) -
     groups = np.array_split(norms, min(len(norms), _MAX_STEPS))
     highest = np.asarray([np.fmax.reduce(group) for group in groups])
     logs = np.log(np.where(highest > 0, highest, math.nan))
-    low, high = np.nanmin(logs, initial=math.inf), np.nanmax(logs, initial=-math.inf)
-    shares = (logs - low) / (high - low) if high > low else np.full(len(logs), 0.5)
-    shares = np.nan_to_num(shares)
+    low, high = float(np.nanmin(logs, initial=math.inf)), float(np.nanmax(logs, initial=-math.inf))
+    # Norms that are nearly equal have nearly equal bars.
+    shares = np.nan_to_num((logs - (low + high) / 2) / max(high - low, _LEAST_LOG) + 0.5)
     shares[-1] = shares[-1] if first_odd is None else 1
     bars, width = sparkline_text((shares + 0.05).tolist()), _WIDTH_PX // len(shares)
     columns, num_odd = np.repeat(shares, width), 0 if first_odd is None else width

@@ -67,7 +67,7 @@ class Comparison extends Sorter {
     name.textContent = content.label ?? opener.textContent;
     name.title = content.title ?? "";
     section.setAttribute("aria-label", `Both sides of ${name.textContent}`);
-    status.textContent = content.type === "error" ? content.text : "";
+    status.textContent = content.text ?? "";
     if (content.type === "error") return;
     opened.navigator = new Navigator(this.ask, content, {
       closed: () => this.closeToRow(),
