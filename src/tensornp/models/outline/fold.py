@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -109,8 +109,8 @@ def _branches(table: dict[Any, Any], known: dict[Any, int], above: str) -> list[
         children = _branches(below, known, f"{prefix}.") if entry is None or len(below) > 1 else []
         prefixes = (prefix,) if children else ()
         if entry is None and len(children) == 1:
-            only = children[0]
-            branch = replace(only, label=f"{key}.{only.label}", prefixes=only.prefixes or prefixes)
+            branch = children[0]
+            branch.label, branch.prefixes = f"{key}.{branch.label}", branch.prefixes or prefixes
         elif isinstance(entry, Bare):
             branch = Branch(key, (), children, module=entry.text, prefixes=prefixes)
         else:
