@@ -221,31 +221,32 @@ class _Storages(NamedTuple):
     records: dict[str, Record]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
-        laid = partial(self._laid, name, code)
         if tensor.storage is None:
             return self._wrapper(name, tensor, code)
-        if tensor.quantizer is not None and not tensor.problem:
-            return quantized(laid(tensor), tensor.quantizer, laid)
-        return laid(tensor)
+        made = self._laid(name, code, tensor)
+        if tensor.quantizer is None or tensor.problem:
+            return made
+        return quantized(made, tensor.quantizer, partial(self._laid, name, code))
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
-        record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
+        storage, dtype, shape, itemsize = (
+            tensor.storage,
+            tensor.dtype,
+            tensor.shape,
+            stored_dtype(tensor.dtype).itemsize,
+        )
+        record = self.records.get(storage.key) if storage is not None else None
         problem = why_unread(tensor, record)
-        itemsize = stored_dtype(tensor.dtype).itemsize
-        source = FileSource(
-            tensor.shape, tensor.dtype, self.file,
-            (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            None if tensor.problem else unless_in_order(tensor.shape, tensor.strides),
-        )  # fmt: skip
+        strides = None if tensor.problem else unless_in_order(shape, tensor.strides)
+        first = record.offset if record is not None else 0
+        source = FileSource(shape, dtype, self.file, first + tensor.offset * itemsize, strides)
         # The size of a view that does not fit its storage is not believed.
         nbytes = 0 if tensor.problem else nbytes_of(source)
         note = ""
-        if not problem and tensor.storage_nbytes > nbytes:
-            note = part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk")
-        return weight_in(
-            source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
-            note=note, problem=problem,
-        )  # fmt: skip
+        if not problem and storage is not None and storage.nbytes > nbytes:
+            note = part_of_storage(math.prod(shape), storage.nbytes, itemsize, "on disk")
+        kind = "parameter" if tensor.is_parameter else "tensor"
+        return weight_in(source, name, code, kind=kind, nbytes=nbytes, note=note, problem=problem)
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
