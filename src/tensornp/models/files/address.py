@@ -69,7 +69,6 @@ class Address:
 
 
 Place = Path | Address
-"""Places of a file: this machine, or an address."""
 
 
 def why_outside(place: Any) -> str:
@@ -84,7 +83,6 @@ def why_outside(place: Any) -> str:
 
 
 TIMEOUT_S = 30.0
-"""Seconds that a server may be silent."""
 BLOCK_NBYTES = 2**16
 _MAX_BLOCKS = 16
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")

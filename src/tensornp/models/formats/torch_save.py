@@ -60,36 +60,25 @@ class AffineCodes:
 
 def quantized(codes: WeightEntry, quantizer: Any, laid: Callable[[PickledTensor], WeightEntry]) -> WeightEntry:
     """Return a weight of codes with their meaning; `laid` gives a tensor's weight."""
-    assert isinstance(codes._source, FileSource)
-    dtype = f"q{codes.dtype}"
-    made = _affine(quantizer, codes._source.shape, dtype, laid)
+    source: Any = codes._source
+    dtype, made, note = f"q{codes.dtype}", None, ""
+    name, *facts = quantizer if type(quantizer) is tuple and quantizer and dtype in _DTYPES else ("",)
+    match torch_name(name), facts:
+        case "per_tensor_affine", [int() | float() as scale, int() as zero] if abs(scale) <= _MAX_SCALE:
+            if np.iinfo(codes.dtype).min <= zero <= np.iinfo(codes.dtype).max:
+                made = AffineCodes(None, float(scale), zero, dtype)
+                note = f"quantized per tensor, scale {made.scales:g}, zero point {zero}"
+        case "per_channel_affine", [PickledTensor(Storage()), PickledTensor(Storage()), int() as axis]:
+            scales, zeros = map(laid, facts[:2])
+            size = source.shape[axis : axis + 1] if axis >= 0 else None
+            fits = scales.dtype in _FLOATS and zeros.dtype in _INTEGERS and size == scales.shape == zeros.shape
+            if fits and not (scales.problem or zeros.problem):
+                made = AffineCodes(axis, scales._source, zeros._source, dtype)  # type: ignore[arg-type]
+                note = f"quantized per channel along axis {axis}"
     if made is None:
         why = codes.problem or "its scheme of quantization is not read, or its scales do not fit"
         return codes._with_(dtype=dtype, problem=why, note="")
-    note = f"quantized per channel along axis {made.axis}"
-    if made.axis is None:
-        note = f"quantized per tensor, scale {made.scales:g}, zero point {made.zeros}"
-    return noted(codes._with_(dtype=dtype, _source=replace(codes._source, codec=made)), note)
-
-
-def _affine(
-    quantizer: Any, shape: tuple[int, ...], dtype: str, laid: Callable[[PickledTensor], WeightEntry]
-) -> AffineCodes | None:
-    """Return the codec, or None if torch writes no such scheme."""
-    if dtype not in _DTYPES:
-        return None
-    name, *facts = quantizer if type(quantizer) is tuple and quantizer else ("",)
-    least, most = np.iinfo(dtype[1:]).min, np.iinfo(dtype[1:]).max
-    match torch_name(name), facts:
-        case "per_tensor_affine", [int() | float() as scale, int() as zero] if least <= zero <= most:
-            return AffineCodes(None, float(scale), zero, dtype) if abs(scale) <= _MAX_SCALE else None
-        case "per_channel_affine", [PickledTensor(Storage()), PickledTensor(Storage()), int() as axis]:
-            scales, zeros = map(laid, facts[:2])
-            size = shape[axis : axis + 1] if axis >= 0 else None
-            fits = scales.dtype in _FLOATS and zeros.dtype in _INTEGERS and size == scales.shape == zeros.shape
-            if fits and not (scales.problem or zeros.problem):
-                return AffineCodes(axis, scales._source, zeros._source, dtype)  # type: ignore[arg-type]
-    return None
+    return noted(codes._with_(dtype=dtype, _source=replace(source, codec=made)), note)
 
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -131,9 +120,8 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
         return "its storage is not in the file"
     if record.problem:
         return f"its storage {record.problem}"
-    if record.nbytes < tensor.storage_nbytes:
-        return f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
-    return ""
+    declared = tensor.storage.nbytes if tensor.storage is not None else 0
+    return f"its storage has {record.nbytes:,} bytes, and {declared:,} are declared" if record.nbytes < declared else ""
 
 
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:

@@ -55,8 +55,8 @@ def list_optimizer(listing: Listing, optimizer: Any, name: str, code: str, modul
             if is_empty or not _list_tree(listing, held, its_name, reached, saved, joined(name, saved)):
                 device = weight_of("", "", parameter, "").location
                 why = "no state yet" if is_empty else "its state has no tensor"
-                pending = nothing(its_name, STATE, reached, why, device, is_pending=True)
-                listing.entries.append(pending._with_(_saved_as=(saved,)))
+                pending = nothing(its_name, STATE, reached, why, device)
+                listing.entries.append(pending._with_(_saved_as=(saved,), _is_pending=True))
     known = set(map(id, parameters))
     for key, held in items_of(state):
         if id(key) not in known:

@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,30 +81,28 @@ def _place_of(name: str) -> tuple[int, list[str | int]]:
     return rank, natural(name.removesuffix("weight"))
 
 
-def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
-    """Return the names of parts (``model-00001-of-00004.safetensors``), and whether all are of one whole."""
+def parts_among(names: Iterable[str]) -> list[re.Match[str]]:
+    """Return the names of parts (``model-00001-of-00004.safetensors``) if all are of one whole."""
     found = [part for part in map(_PART.fullmatch, names) if part]
-    wholes = {(part["stem"], part["count"], part["suffix"]) for part in found}
-    return [part[0] for part in found], len(wholes) == 1
+    return found if len({(part["stem"], part["count"], part["suffix"]) for part in found}) == 1 else []
 
 
-def open_parts(folder: Path, names: list[str]) -> Contents:
+def open_parts(folder: Path, parts: list[re.Match[str]]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
-    found = _read_files(folder, names)
-    return with_config(found._replace(problems=[*_missing(names), *found.problems]), folder, is_read=True)
+    found = _read_files(folder, [part[0] for part in parts])
+    return with_config(found._replace(problems=[*_missing(parts), *found.problems]), folder, is_read=True)
 
 
-def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
+def _read_files(folder: Place, files: Collection[str], places: Mapping[str, str] | None = None) -> Contents:
     """Return the weights of several files; the `places` of an index map names to files."""
     found: dict[str, WeightEntry] = {}
     problems: list[str] = []
     said: dict[str, Any] = {}
-    every = list(files)
-    for file in every:
+    for file in files:
         try:
             form, contents = table.read_contents(table.listed(folder / file))
         except UNREADABLE as error:
-            if places is None and len(every) == 1:
+            if places is None and len(files) == 1:
                 raise
             problems.append(NotListed(error))
             continue
@@ -137,8 +135,7 @@ def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str =
     return table.Beside(both) if any(isinstance(one, table.Beside) and one for one in (first, second)) else both
 
 
-def _missing(names: list[str]) -> list[str]:
-    parts = [part for part in map(_PART.fullmatch, names) if part]
+def _missing(parts: list[re.Match[str]]) -> list[str]:
     stem, width, count, suffix = parts[0]["stem"], len(parts[0]["number"]), parts[0]["count"], parts[0]["suffix"]
     there = {int(part["number"]) for part in parts}
     absent = [number for number in range(1, min(int(count), _MAX_PARTS) + 1) if number not in there]

@@ -19,7 +19,6 @@ MAX_NBYTES = 2**26
 """Bytes of a pickle that is read; 300,000 tensors take 26 MB."""
 _MAX_INT_NBYTES = 1024
 _MAX_KEY_LENGTH = 16
-"""Parts of a tuple that is a key."""
 _NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _UNPICKLER: Any = pickle._Unpickler
 _LONG_BINPUT, _BINGET, _BININT1 = pickle.LONG_BINPUT[0], pickle.BINGET[0], pickle.BININT1[0]
@@ -44,9 +43,6 @@ class Function(NamedTuple):
 
     what: Import
     make: Maker | None = None
-
-    def __hash__(self) -> int:
-        return hash(self.what)
 
 
 class Opaque:

@@ -68,10 +68,6 @@ class PickledTensor(NamedTuple):
     wrapped_nbytes: int = 0
 
     @property
-    def storage_nbytes(self) -> int:
-        return self.storage.nbytes if self.storage is not None else 0
-
-    @property
     def nbytes(self) -> int:
         itemsize = stored_dtype(self.dtype).itemsize if self.dtype in KNOWN else 0
         return self.wrapped_nbytes if self.storage is None else math.prod(self.shape) * itemsize
@@ -229,7 +225,6 @@ _TENSOR_IMPORTS: dict[reader.Import, reader.Maker | None] = (
     | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4], *a[5:6], quantizer=a[4] or ()))
     | _of("torch._utils", "_rebuild_wrapper_subclass")
 )
-"""Imports of tensors and containers."""
 _OF_TENSORS = re.compile(
     r"torch\.(dtype|Tensor|strided|per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*|storage\.(Untyped|Typed)Storage"
     r"|nn\.parameter\.(Parameter|Buffer)|distributed\.(_?tensor|device_mesh|_mesh_layout)(\.\w+)*\."

@@ -25,7 +25,6 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.table import ScanTable
 
 _MAX_WAITING = 32
-"""Tasks that an executor has at once."""
 _DELAY_S = 1.0
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
