@@ -41,9 +41,7 @@ _SCALARS = {
 }  # fmt: skip
 """The types of values by their numbers: their names, and their letters in `struct`."""
 _MAX_SIZE = 2**63 - 1
-PLAIN = {
-    0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16",
-}  # fmt: skip
+PLAIN = {0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16"}
 """The types that torch has, by the number that GGML gives them."""
 
 

@@ -182,16 +182,15 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
     leaves = Leaves(found.root)
-    every_leaf = [(path, *names_of(path), value) for path, value in leaves]
+    every_leaf = [(*names_of(path), value) for path, value in leaves]
     tensors = [leaf for leaf in every_leaf if type(leaf[-1]) is PickledTensor]
     said = [leaf for leaf in every_leaf if type(leaf[-1]) is not PickledTensor][:_MAX_SAID]
-    besides = Beside(
-        zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
-    )
+    names = unique_names([name or "value" for name, _, _ in said])
+    besides = Beside(zip(names, (value for _, _, value in said), strict=True))
     entries: list[WeightEntry] = []
     in_file = _Storages(file, storages)
-    names = unique_names([name or "tensor" for _, name, _, _ in tensors])
-    for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
+    names = unique_names([name or "tensor" for name, _, _ in tensors])
+    for (_, bracket, tensor), name in zip(tensors, names, strict=True):
         code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
         if wanted:
             # torch would refuse it, or import what the file names.
