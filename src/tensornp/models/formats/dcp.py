@@ -144,7 +144,10 @@ class _Items:
 
 def _tensor(items: _Items, name: str, key: Any, fields: dict[Any, Any]) -> WeightEntry:
     """Return the entry of one tensor, which is read only if all of its chunks are there."""
-    shape, dtype, told = sizes_of(fields.get("size")), _dtype(fields.get("properties")), fields.get("chunks")
+    properties, shape, told = fields.get("properties"), sizes_of(fields.get("size")), fields.get("chunks")
+    state = properties.state if type(properties) is Opaque else None
+    first = state.get("dtype") if type(state) is dict else state[0] if type(state) is tuple and state else None
+    dtype = torch_name(first)
     problem = "" if dtype in KNOWN else f"its dtype {shown_name(dtype)} is not read"
     if type(told) is not list or len(told) > _MAX_CHUNKS or shape is None:
         problem, told = f"its shape is not told, or it has more than {_MAX_CHUNKS:,} chunks", []
@@ -168,12 +171,6 @@ def _tensor(items: _Items, name: str, key: Any, fields: dict[Any, Any]) -> Weigh
     source, code = ChunkSource(shape, dtype, folder, tuple(chunks)), f"tnp.weights({folder!r})[{name!r}].to_numpy()"
     problem = problem or why_no_array(shape)
     return WeightEntry(name, "tensor", shape, dtype, nbytes, source, code, problem=problem)
-
-
-def _dtype(properties: Any) -> str:
-    state = properties.state if type(properties) is Opaque else None
-    first = state.get("dtype") if type(state) is dict else state[0] if type(state) is tuple and state else None
-    return torch_name(first)
 
 
 def _nested(entries: list[WeightEntry], values: dict[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,15 @@ def with_config(found: Contents, folder: Place, *, is_read: bool = False) -> Con
 
     Unless it `is_read` in any case, a configuration is read only if it may say more about the weights.
     """
-    config, unread = config_beside(folder) if is_read or may_have_meaning(found.entries) else ({}, [])
+    config: dict[str, Any] = {}
+    unread: list[str] = []
+    for name in (CONFIG, ADAPTER_CONFIG) if is_read or may_have_meaning(found.entries) else ():
+        try:
+            config[name.removesuffix(".json")] = json_in(folder / name)
+        except AbsentError:
+            continue
+        except UNREADABLE as error:
+            unread.append(str(error))
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
     problems = [*found.problems, *unread, *untold, *table.problems_of(entries)]
@@ -90,7 +98,13 @@ def parts_among(names: Iterable[str]) -> list[re.Match[str]]:
 def open_parts(folder: Path, parts: list[re.Match[str]]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
     found = _read_files(folder, [part[0] for part in parts])
-    return with_config(found._replace(problems=[*_missing(parts), *found.problems]), folder, is_read=True)
+    stem, width, count, suffix = parts[0]["stem"], len(parts[0]["number"]), parts[0]["count"], parts[0]["suffix"]
+    there = {int(part["number"]) for part in parts}
+    absent = [number for number in range(1, min(int(count), _MAX_PARTS) + 1) if number not in there]
+    if absent:
+        said = shown_names([f"{stem}-{number:0{width}}-of-{count}{suffix}" for number in absent])
+        found.problems.insert(0, NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing"))
+    return with_config(found, folder, is_read=True)
 
 
 def _read_files(folder: Place, files: Collection[str], places: Mapping[str, str] | None = None) -> Contents:
@@ -133,30 +147,6 @@ def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str =
     """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
     return table.Beside(both) if any(isinstance(one, table.Beside) and one for one in (first, second)) else both
-
-
-def _missing(parts: list[re.Match[str]]) -> list[str]:
-    stem, width, count, suffix = parts[0]["stem"], len(parts[0]["number"]), parts[0]["count"], parts[0]["suffix"]
-    there = {int(part["number"]) for part in parts}
-    absent = [number for number in range(1, min(int(count), _MAX_PARTS) + 1) if number not in there]
-    if not absent:
-        return []
-    said = shown_names([f"{stem}-{number:0{width}}-of-{count}{suffix}" for number in absent])
-    return [NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing")]
-
-
-def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations in a folder by name, and the problems."""
-    found: dict[str, Any] = {}
-    problems: list[str] = []
-    for name in (CONFIG, ADAPTER_CONFIG):
-        try:
-            found[name.removesuffix(".json")] = json_in(folder / name)
-        except AbsentError:
-            continue
-        except UNREADABLE as error:
-            problems.append(str(error))
-    return found, problems
 
 
 def json_in(path: Place) -> dict[str, Any]:
