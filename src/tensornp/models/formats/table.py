@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SAFETENSORS = ".safetensors"
 METADATA, ITEMS_SUFFIX = ".metadata", ".distcp"
 """The files of torch.distributed.checkpoint: what a folder holds, and the values."""
-_NUM_READ = 64
+NUM_LOOKED_AT = 512
 
 
 class Format(NamedTuple):
@@ -76,7 +76,7 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
     """Return the format and the contents of a file; CheckpointError if malformed."""
     if not file.nbytes:
         raise CheckpointError(f"{file.path!r} is empty")
-    begins, suffix = file.read(0, min(file.nbytes, _NUM_READ)), Path(file.path).suffix
+    begins, suffix = file.read(0, min(file.nbytes, NUM_LOOKED_AT)), Path(file.path).suffix
     is_named = any(one.is_told_by_name and suffix in one.suffixes for one in FORMATS)
     for one in FORMATS:
         if begins.startswith(one.begins) if one.begins else not is_named:
@@ -88,7 +88,6 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
     raise CheckpointError(f"{file.path!r} {why}")
 
 
-NUM_LOOKED_AT = 512
 _MAGIC = {
     b"\x80": "a pickle, but none of torch.save",
     b"\x1f\x8b": "a gzip file; unpack it first",

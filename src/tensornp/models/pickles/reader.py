@@ -259,8 +259,8 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.read(8)
 
 
-_CHANGED = "NEWOBJ NEWOBJ_EX BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME".split()
-_Reader.dispatch |= {getattr(pickle, name)[0]: getattr(_Reader, f"load_{name.lower()}") for name in _CHANGED}
+_CHANGED = {name[5:].upper(): one for name, one in vars(_Reader).items() if name.startswith("load_")}
+_Reader.dispatch |= {getattr(pickle, name)[0]: method for name, method in _CHANGED.items()}
 
 
 def mapping_of(given: Any = ()) -> dict[Any, Any]:
