@@ -52,10 +52,6 @@ def replace(file: Path) -> None:
     os.replace(file.parent / "new", file)
 
 
-def remove(file: Path) -> None:
-    file.unlink()
-
-
 def pipe(file: Path) -> None:
     # What is still there keeps its inode, by which the pipe is told from it.
     file.rename(file.parent / "old")
@@ -64,7 +60,7 @@ def pipe(file: Path) -> None:
 
 CHANGES = {
     shrink: "shrank from", grow: "changed since", rewrite: "changed since", replace: "changed since",
-    remove: "cannot be opened any more", pipe: "since it was listed",
+    Path.unlink: "cannot be opened any more", pipe: "since it was listed",
 }  # fmt: skip
 
 

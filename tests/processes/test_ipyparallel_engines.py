@@ -39,23 +39,14 @@ while not pathlib.Path("{free}").exists():
 """
 
 
-def end_in_time() -> None:
-    """Have this process be ended if it takes too long, with what it has started."""
-
-    def too_long() -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-
-    timer = threading.Timer(TIMEOUT_S, too_long)
-    timer.daemon = True
-    timer.start()
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
 @in_child
 def test_two_engines_are_one_card_whatever_becomes_of_them():
     """They have a rank each, hold a part each, and one after the other is busy and killed."""
-    end_in_time()
+    timer = threading.Timer(TIMEOUT_S, os.kill, (os.getpid(), signal.SIGINT))
+    timer.daemon = True
+    timer.start()
     with tempfile.TemporaryDirectory() as place:
         os.environ["IPYTHONDIR"] = str(Path(place, "ipython"))
         import ipyparallel
@@ -114,6 +105,5 @@ def lose(client, place):
     while own.weights("model").silent[1] != "rank 0 has died, or was stopped":
         assert time.monotonic() - begun < 100
     found = own.weights("model")
-    assert found.answered == (0,)
-    assert found.told == "1 of 2 ranks: the same 4 tensors"
+    assert (found.answered, found.told) == ((0,), "1 of 2 ranks: the same 4 tensors")
     assert not client.results

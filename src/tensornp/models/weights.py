@@ -14,12 +14,7 @@ from tensornp.models.explorer import WeightsExplorer
 
 
 @never_compiled
-def weights(
-    obj: Any,
-    *,
-    expression: str = "",
-    namespace: Mapping[str, Any] | None = None,
-) -> WeightsExplorer:
+def weights(obj: Any, *, expression: str = "", namespace: Mapping[str, Any] | None = None) -> WeightsExplorer:
     """Open the weights of a model or checkpoint as a mapping from name to `WeightEntry`.
 
     Parameters

@@ -106,21 +106,15 @@ def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, 
         shard = None if is_of_torch(tensor) or not is_tensor_like(tensor) else inspect(tensor).shard
         box = () if shard is None else (shard.offsets, shard.shape) if shard.offsets is not None else None
         layout = ", ".join(shard.placements) if shard is not None else ""
-        facts = Facts(
+        facts = (
             entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
             entry.location.partition(":")[0], layout, min(entry.tied_to, default=""),
         )  # fmt: skip
         digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
-        rows.append((key, tuple(facts), box, digest, _figures_of(entry, shard) if name else ()))
+        has_part = shard is None or (shard.coordinate is not None and 0 not in shard.shape)
+        stats = entry.stats() if name and has_part else None
+        rows.append((key, facts, box, digest, tuple(getattr(stats, one) for one in FIGURES) if stats else ()))
     return tuple(rows)
-
-
-def _figures_of(entry: WeightEntry, shard: ShardFacts | None) -> tuple[Any, ...]:
-    """Return the statistics of the part here; none for no part."""
-    if shard is not None and (shard.coordinate is None or 0 in shard.shape):
-        return ()
-    found = entry.stats()
-    return tuple(getattr(found, figure) for figure in FIGURES)
 
 
 @outside_modes

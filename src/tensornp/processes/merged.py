@@ -54,9 +54,6 @@ class Answers:
                 yield rank, name, Row(Facts(*facts), box, digest, stats)
 
 
-Ask = Callable[..., Answers]
-
-
 def ranks_text(ranks: Iterable[Any]) -> str:
     """Return ranks in words: "rank 7", "ranks 0..3, 9"."""
     every = list(ranks)
@@ -129,18 +126,16 @@ class RankWeights(_ByName[OnRanks]):
         Why others have not answered, by id.
     """
 
-    def __init__(self, ask: Ask, expression: str) -> None:
+    def __init__(self, ask: Callable[..., Answers], expression: str) -> None:
         answers, self._ask = ask(expression), ask
         facts: dict[str, dict[Any, Facts]] = {}
         for rank, name, row in answers.rows():
             facts.setdefault(name, {})[rank] = row.facts
         ranks = tuple(answers.found)
         super().__init__(answers, expression, {name: OnRanks(name, its, ranks) for name, its in facts.items()})
-        self.told, num = answers.count_text, len(self.differences())
-        if num:
-            self.told += f": {counted(len(self), 'tensor')}, {num:,} not the same on all"
-        elif self.answered:
-            self.told += f": the same {counted(len(self), 'tensor')}"
+        num, tensors = len(self.differences()), counted(len(self), "tensor")
+        same = f": the same {tensors}" if self.answered else ""
+        self.told = answers.count_text + (f": {tensors}, {num:,} not the same on all" if num else same)
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -180,7 +175,7 @@ class RankStats(TensorStats):
     silent: dict[Any, str] = field(default_factory=dict, compare=False)
 
 
-def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
+def stats_on(ask: Callable[..., Answers], expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
     answers = ask(expression, name, _MAX_NBYTES)
     parts = {rank: row for rank, _, row in answers.rows()}
@@ -192,11 +187,8 @@ def stats_on(ask: Ask, expression: str, name: str) -> RankStats:
     differing = [rank for rank in parts if rank not in same]
     differing += [rank for _, *others in groups for ranks in others for rank in ranks]
     owned = [(part, part.stats) for (first, *_), *_ in groups if (part := same[first]).stats is not None]
-    scope = _scope(facts, owned)
-    if differing:
-        scope += f", without {ranks_text(differing)}"
-    if len(parts) < answers.num_ranks:
-        scope += f", of {answers.count_text}"
+    scope = _scope(facts, owned) + (f", without {ranks_text(differing)}" if differing else "")
+    scope += f", of {answers.count_text}" if len(parts) < answers.num_ranks else ""
     base = sum_of(stats for _, stats in owned)
     own = {one.name: getattr(base, one.name) for one in fields(base)} | {"scope": scope}
     nonfinite = {rank: text for rank, part in same.items() if (text := alarm_text(part.stats))}
@@ -243,11 +235,11 @@ class Drift(_ByName[str]):
 
     def __init__(self, answers: Answers, expression: str) -> None:
         rows = [one for one in answers.rows() if one[2].digest is not None]
-        every = {key: groups for key, groups in _replicas(rows).items() if sum(map(len, groups)) > 1}
-        self.num_compared = len({name for name, *_ in every})
         differing: dict[str, list[Any]] = {}
-        for (name, *_), (_, *others) in every.items():
-            differing.setdefault(name, []).extend(rank for ranks in others for rank in ranks)
+        for (name, *_), (first, *others) in _replicas(rows).items():
+            if others or len(first) > 1:
+                differing.setdefault(name, []).extend(rank for ranks in others for rank in ranks)
+        self.num_compared = len(differing)
         texts = {name: f"differs on {ranks_text(some)}" for name, some in differing.items() if some}
         super().__init__(answers, expression, texts)
         num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"

@@ -72,8 +72,8 @@ class Ranks:
         found: dict[Any, tuple[Any, Any]] = {}
         every = Answers(len(self._open))
         for id, future in self._open.items():
-            reply = (None, 0, why.get(id, late), None) if id in why or not future.done() else _reply_of(future)
-            rank, num, reason, result = reply
+            is_there = id not in why and future.done()
+            rank, num, reason, result = _reply_of(future) if is_there else (None, 0, why.get(id, late), None)
             self._ranks[id] = rank = self._ranks.get(id) if rank is None else rank
             every.num_ranks = max(every.num_ranks, num)
             if reason:
@@ -81,9 +81,9 @@ class Ranks:
                 every.silent[id] = f"{name} {reason}"
             else:
                 found[id if rank is None else rank] = id, result
-        for rank in sorted(found) if all(type(rank) is int for rank in found) else found:
-            id, every.found[rank] = found[rank]
-            every.answered += (id,)
+        order = sorted(found) if all(type(rank) is int for rank in found) else found
+        every.found = {rank: found[rank][1] for rank in order}
+        every.answered = tuple(found[rank][0] for rank in order)
         return every
 
 

@@ -48,9 +48,11 @@ def codes_of(name: str, num_rows: int, num_blocks: int) -> np.ndarray:
         return g.integers(0, 0x40, (num_rows, num_blocks * nbytes), dtype=np.uint8)
 
 
-def written(path: Path, tensors: dict[str, Any], order: GGUFEndian = GGUFEndian.LITTLE, **keys: Any) -> Path:
-    """Write arrays, or pairs of codes and the name of their type."""
-    writer = gguf.GGUFWriter(path, "llama", endianess=order)
+def written(
+    path: Path, tensors: dict[str, Any], order: GGUFEndian = GGUFEndian.LITTLE, most: int = 0, **keys: Any
+) -> Path:
+    """Write arrays, or pairs of codes and the name of their type, in files of so many."""
+    writer = gguf.GGUFWriter(path, "llama", endianess=order, split_max_tensors=most)
     for key, (kind, value) in keys.items():
         getattr(writer, f"add_{kind}")(key.replace("_", "."), value)
     for name, value in tensors.items():
@@ -61,6 +63,14 @@ def written(path: Path, tensors: dict[str, Any], order: GGUFEndian = GGUFEndian.
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def test_the_parts_of_a_file_are_one_model(tmp_path):
+    """They are named as llama.cpp splits a file."""
+    written(tmp_path / "m.gguf", {f"blk.{i}.weight": np.full((4, 32), i, np.float32) for i in range(5)}, most=2)
+    explorer = tnp.weights(tmp_path)
+    assert explorer.problems == []
+    assert [entry.to_numpy()[0, 0] for entry in explorer.values()] == [0, 1, 2, 3, 4]
 
 
 def plain() -> dict[str, Any]:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -111,14 +112,7 @@ def test_an_index_or_a_name_that_is_not_there_is_told(folder):
     says(tnp.CopyRequiredError, lambda: entry.to_numpy(copy=False), "leave copy=False out")
 
 
-class Odd:
-    """An executor that does not do what it is asked for."""
-
-    def __init__(self, submit: Callable[..., Any]) -> None:
-        self.submit = submit
-
-
-@pytest.mark.parametrize("odd", [3, "threads", object(), ThreadPoolExecutor, Odd, torch.nn.Linear(1, 1)])
+@pytest.mark.parametrize("odd", [3, "threads", object(), ThreadPoolExecutor, torch.nn.Linear(1, 1)])
 def test_what_is_no_executor_is_refused(folder, odd):
     """Before anything is read."""
     says(tnp.BadRequestError, lambda: tnp.weights(folder / "models").scan(odd), "concurrent.futures.Executor")
@@ -138,7 +132,7 @@ def test_a_worker_that_fails_of_a_part_fails_of_the_whole(tmp_path, error):
             done.set_result(task(entry, number))
         return done
 
-    table = explorer.scan(Odd(failing))
+    table = explorer.scan(SimpleNamespace(submit=failing))
     assert (list(table), list(table.failed)) == (["b"], ["large"])
     assert table.failed["large"].endswith(str(error))
 

@@ -88,20 +88,6 @@ def test_an_index_is_followed_at_every_depth(tmp_path, index, folder):
     assert tnp.weights(at / parts[0]).problems == ["this is one of 2 parts; open its folder for all"]
 
 
-def test_the_parts_of_a_gguf_file_are_one_model(tmp_path):
-    """They are named as llama.cpp splits a file."""
-    gguf = pytest.importorskip("gguf")
-    writer = gguf.GGUFWriter(str(tmp_path / "m.gguf"), "llama", split_max_tensors=2)
-    for i in range(5):
-        writer.add_tensor(f"blk.{i}.weight", np.full((4, 32), i, np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    assert tnp.weights(tmp_path).problems == []
-    assert [rows[0][0] for rows in _values(tmp_path).values()] == [0, 1, 2, 3, 4]
-
-
 def _values(path: Path) -> dict[str, list[object]]:
     return {name: entry.to_numpy().tolist() for name, entry in tnp.weights(path).items()}
 

@@ -69,7 +69,7 @@ def compare(a: Any, b: Any, *, progress: Progress | Literal[False] | None = None
     if is_model(a) and is_model(b):
         with progress_of(progress, "compare") as told:
             names = names_of_caller(sys._getframe())
-            return compare_weights(weights(a, namespace=names), weights(b, namespace=names), progress=told)
+            return compare_weights(weights(a, namespace=names), weights(b, namespace=names), told)
     for one, other in ((a, b), (b, a)):
         if is_model(one):
             if is_path(one):
@@ -98,10 +98,7 @@ def is_model(obj: Any) -> bool:
     return not _is_tensor(obj) and has_weights(obj)
 
 
-def compare_weights(
-    first: WeightsExplorer, second: WeightsExplorer, *, progress: Progress | None = None
-) -> WeightsComparison:
-    """Return the differences between the weights of two explorers."""
+def compare_weights(first: WeightsExplorer, second: WeightsExplorer, progress: Progress | None) -> WeightsComparison:
     own, others = _compared(first, second), _compared(second, first)
     table = WeightsComparison(first, second, *without_exempt(_matched(own, others), first, second))
     total, done = sum(own[a].nbytes for a in table._pairs), 0

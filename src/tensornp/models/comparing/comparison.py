@@ -35,7 +35,6 @@ _LISTS = {
     "_beside": "values beside the weights",
 }  # fmt: skip
 _MOST_TOLD = 3
-"""Weights that a failed assert names."""
 _FLOATS = ("float", "bfloat", "complex")
 _WIDE = ("float32", "float64", "complex64", "complex128")
 _MORE = 4

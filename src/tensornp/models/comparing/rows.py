@@ -18,7 +18,6 @@ from tensornp.models.optimizers import GROUPS, STATE
 from tensornp.models.outline.fold import Row, folded
 
 STEP = "step"
-"""The quantity that counts."""
 _MIN_TOGETHER = 3
 """Fewer states of a quantity are seen one by one."""
 

@@ -280,18 +280,15 @@ def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
     return entry._with_(note=", ".join(filter(None, some)))
 
 
-def nothing(
-    name: str, kind: str, code: str, problem: str, location: str = "", *, is_pending: bool = False
-) -> WeightEntry:
+def nothing(name: str, kind: str, code: str, problem: str, location: str = "") -> WeightEntry:
     """Return a name without values: registered as None, or missing in a file."""
-    return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem, _is_pending=is_pending)
+    return WeightEntry(name, kind, None, "", 0, NoSource(location), code, problem=problem)
 
 
 def shape_text(shape: tuple[int, ...] | None, kind: str) -> str:
     """Return a shape as text, ``""`` if it is unknown."""
-    if shape is not None:
-        return cut(str(shape).replace("-1", "?"), MAX_TOLD)
-    return "computed when asked" if kind == COMPUTED else ""
+    unknown = "computed when asked" if kind == COMPUTED else ""
+    return unknown if shape is None else cut(str(shape).replace("-1", "?"), MAX_TOLD)
 
 
 _COUNTERS = frozenset("num_batches_tracked position_ids token_type_ids relative_position_index cache_position".split())

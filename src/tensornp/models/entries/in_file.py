@@ -51,10 +51,19 @@ class StoredSource(Source):
         """Return the values at `index`, in new memory; only their bytes are read."""
         if copy is False:
             raise CopyRequiredError("the values lie in a file; leave copy=False out")
+        from tensornp.core.convert.to_numpy import to_numpy
         from tensornp.core.lowlevel.modes import outside_modes
 
-        made = self.read(index)
-        return outside_modes(_array_of)(made, self.dtype_of_values, writeable=writeable is not False, dtype=dtype)
+        name, whole = self.dtype_of_values, self.read(index)
+        if not whole.ndim and KNOWN[name].values_per_element > 1:
+            # One element is several values.
+            whole = whole.reshape(1)
+        if dtype is None and whole.dtype.name == name:
+            whole.flags.writeable = writeable is not False
+            return whole
+        with outside_modes():
+            made: Array = to_numpy(tensor_of(whole, name), writeable=writeable is not False, dtype=dtype)
+        return made
 
     def read(self, index: Any) -> Array:
         """Return the elements at `index`, as `elements` does, in new memory."""
@@ -231,19 +240,6 @@ def _check_dtype(name: str) -> None:
 
     if not hasattr(torch, name):
         raise NoDataError(f"torch {torch.__version__} has no {name}; install a newer one")
-
-
-def _array_of(whole: Array, name: str, *, writeable: bool, dtype: object) -> Array:
-    from tensornp.core.convert.to_numpy import to_numpy
-
-    if not whole.ndim and KNOWN[name].values_per_element > 1:
-        # One element is several values.
-        whole = whole.reshape(1)
-    if dtype is None and whole.dtype.name == name:
-        whole.flags.writeable = writeable
-        return whole
-    made: Array = to_numpy(tensor_of(whole, name), writeable=writeable, dtype=dtype)
-    return made
 
 
 def weight_in(

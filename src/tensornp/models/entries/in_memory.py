@@ -29,7 +29,6 @@ from tensornp.models.names.quoted import part_of_storage
 
 _LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 _MAX_SAID = 120
-"""Characters of what torch has to say."""
 _ON_META = "it is on the meta device"
 
 

@@ -81,7 +81,7 @@ def each_once(entries: Iterable[WeightEntry]) -> list[WeightEntry]:
 
 def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
     """Return the number of elements in files or packed, and their bytes."""
-    pieces, elements, nbytes = [], 0, 0
+    pieces: list[Piece] = []
     packed: dict[object, WeightEntry] = {}
     for entry in (one for one in entries if one.kind != COMPUTED):
         extents, itemsize = entry.extents, entry._source.itemsize
@@ -92,10 +92,8 @@ def stored_in_files(entries: Iterable[WeightEntry]) -> tuple[int, int]:
         else:
             # Several chunks, or bytes that are packed: those are of one weight alone.
             packed[(extents, entry.shape) if extents else entry._source.identity] = entry
-    for entry in packed.values():
-        elements, nbytes = elements + entry.numel, nbytes + entry.nbytes
-    own = counted_once(pieces)
-    return elements + own[0], nbytes + own[1]
+    elements, nbytes = counted_once(pieces)
+    return elements + sum(one.numel for one in packed.values()), nbytes + sum(one.nbytes for one in packed.values())
 
 
 def stored_in_memory(objects: list[Any]) -> tuple[int, int]:

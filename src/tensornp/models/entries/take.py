@@ -20,7 +20,6 @@ Ranges = tuple[range, ...]
 MAX_GAP_NBYTES = 4096
 """Bytes between two wanted elements that are read too, since disks give pages."""
 MAX_SPAN_NBYTES = 2**22
-"""Bytes with gaps that are read at once."""
 VALUES = "float32"
 """The dtype of decoded codes."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -69,7 +68,6 @@ class Address:
 
 
 Place = Path | Address
-"""Places of a file: this machine, or an address."""
 
 
 def why_outside(place: Any) -> str:
@@ -84,7 +82,6 @@ def why_outside(place: Any) -> str:
 
 
 TIMEOUT_S = 30.0
-"""Seconds that a server may be silent."""
 BLOCK_NBYTES = 2**16
 _MAX_BLOCKS = 16
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
@@ -124,14 +121,12 @@ class RemoteFile(ListedFile):
     def nbytes(self) -> int:
         return self.version[0]
 
-    @contextmanager
-    def opened(self) -> Iterator[Reader]:
+    def opened(self) -> AbstractContextManager[Reader]:
         """Read it for a while; ChangedFileError if it is another file, is gone, or nobody answers."""
-        yield Reader(self.fetch)
+        return nullcontext(Reader(self.fetch))
 
-    @contextmanager
-    def scanned(self) -> Iterator[Reader]:
-        yield Reader(self._fetch_blocks)
+    def scanned(self) -> AbstractContextManager[Reader]:
+        return nullcontext(Reader(self._fetch_blocks))
 
     def fetch(self, offset: int, nbytes: int) -> bytes:
         if offset + nbytes > self.nbytes:

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from io import FileIO
+from io import BufferedReader, FileIO
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy as np
 from tensornp.errors import ChangedFileError, CheckpointError
 
 Array = np.ndarray[Any, Any]
+_PAGE_NBYTES = 4096
+"""Bytes of a disk that small neighbouring reads share."""
 
 
 class AbsentError(CheckpointError):
@@ -117,7 +119,7 @@ class SourceFile(ListedFile):
 class OpenFile(Reader):
     """An open file of this machine, which one thread reads."""
 
-    def __init__(self, source: SourceFile, file: FileIO) -> None:
+    def __init__(self, source: SourceFile, file: BufferedReader) -> None:
         self._source, self._file = source, file
 
     def check(self) -> None:
@@ -127,15 +129,13 @@ class OpenFile(Reader):
             raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
 
     def read_into(self, target: Array, offset: int) -> None:
-        view = memoryview(target.data)
         try:
             self._file.seek(offset)
-            while view and (count := self._file.readinto(view)):
-                view = view[count:]
+            count = self._file.readinto(target.data)
         except OSError as error:
             said = f"{self._source.path!r} cannot be read any more: {reason_of(error)}"
             raise ChangedFileError(said) from None
-        if len(view):
+        if count < target.nbytes:
             self.check()
             raise CheckpointError(f"{self._source.path!r} ends before byte {offset + target.nbytes:,}")
 
@@ -149,9 +149,10 @@ def _mark_of(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _open(path: str) -> FileIO:
+def _open(path: str) -> BufferedReader:
     """Open a file; a pipe in its place does not block."""
-    return FileIO(path, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    file = FileIO(path, opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
+    return BufferedReader(file, _PAGE_NBYTES)
 
 
 def reason_of(error: Exception) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,9 +41,6 @@ class ByteRange(io.RawIOBase):
 
     def seekable(self) -> bool:
         return True
-
-    def tell(self) -> int:
-        return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.nbytes}[whence]
@@ -83,10 +79,9 @@ def records_of(source: ByteRange) -> dict[str, Record]:
     why = "the list of its members, at its end, is damaged or cut off"
     with zip_errors(f"{source.said} is not a valid zip file; {why}"), zipfile.ZipFile(source) as archive:
         members = archive.infolist()
-    times = Counter(one.filename for one in members)
     records: dict[str, Record] = {}
     for one in members:
-        problem = "is there more than once" if times[one.filename] > 1 else ""
+        problem = "is there more than once" if one.filename in records else ""
         problem = "is encrypted" if one.flag_bits & 1 else problem
         records[one.filename] = Record(0, one.file_size, problem) if problem else _record(source, one)
     spans = {name: (one.offset, one.packed_nbytes or one.nbytes) for name, one in records.items() if not one.problem}

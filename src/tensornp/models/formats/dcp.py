@@ -23,16 +23,10 @@ from tensornp.models.formats.table import METADATA, Beside, Contents, listed
 from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.optimizers import with_states
+from tensornp.models.pickles import torch_pickle
 from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, WantedImport, names_of, shown_key, wanted_of
 from tensornp.models.pickles.reader import Opaque
-from tensornp.models.pickles.torch_pickle import (
-    PickledTensor,
-    class_of,
-    is_size,
-    read_torch_pickle,
-    sizes_of,
-    torch_name,
-)
+from tensornp.models.pickles.torch_pickle import class_of, is_size, sizes_of, torch_name
 
 _MAX_NBYTES = 2**28
 """Bytes of `.metadata`: a model of 1,000 ranks and its optimizer have 1.2 million chunks."""
@@ -54,7 +48,7 @@ def open_dcp(folder: Place) -> Contents:
     file = listed(folder / METADATA)
     if file.nbytes > _MAX_NBYTES:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {_MAX_NBYTES:,} are read")
-    found = read_torch_pickle(file.read(0, file.nbytes), repr(file.path), _MAX_NBYTES)
+    found = torch_pickle.read_torch_pickle(file.read(0, file.nbytes), repr(file.path), _MAX_NBYTES)
     told = _fields(found.root, "Metadata")
     every = told.get("state_dict_metadata")
     if type(every) is not dict:
@@ -100,7 +94,7 @@ def _read(
             continue
         roots[name], leaves = found.root, Leaves(found.root)
         for path, value in leaves:
-            is_tensor = type(value) is PickledTensor
+            is_tensor = type(value) is torch_pickle.PickledTensor
             said = NotBuilt(f"{value.dtype} tensor of shape {value.shape}") if is_tensor else value
             values[".".join(filter(None, [name, names_of(path)[0]]))] = said
         problems += [*wanted_of(found, shown_name(name)), *map(NotListed, leaves.problems(shown_name(name)))]
@@ -150,7 +144,10 @@ class _Items:
 
 def _tensor(items: _Items, name: str, key: Any, fields: dict[Any, Any]) -> WeightEntry:
     """Return the entry of one tensor, which is read only if all of its chunks are there."""
-    shape, dtype, told = sizes_of(fields.get("size")), _dtype(fields.get("properties")), fields.get("chunks")
+    properties, shape, told = fields.get("properties"), sizes_of(fields.get("size")), fields.get("chunks")
+    state = properties.state if type(properties) is Opaque else None
+    first = state.get("dtype") if type(state) is dict else state[0] if type(state) is tuple and state else None
+    dtype = torch_name(first)
     problem = "" if dtype in KNOWN else f"its dtype {shown_name(dtype)} is not read"
     if type(told) is not list or len(told) > _MAX_CHUNKS or shape is None:
         problem, told = f"its shape is not told, or it has more than {_MAX_CHUNKS:,} chunks", []
@@ -174,13 +171,6 @@ def _tensor(items: _Items, name: str, key: Any, fields: dict[Any, Any]) -> Weigh
     source, code = ChunkSource(shape, dtype, folder, tuple(chunks)), f"tnp.weights({folder!r})[{name!r}].to_numpy()"
     problem = problem or why_no_array(shape)
     return WeightEntry(name, "tensor", shape, dtype, nbytes, source, code, problem=problem)
-
-
-def _dtype(properties: Any) -> str:
-    state = properties.state if type(properties) is Opaque else None
-    if type(state) is dict:
-        return torch_name(state.get("dtype"))
-    return torch_name(state[0]) if type(state) is tuple and state else ""
 
 
 def _nested(entries: list[WeightEntry], values: dict[str, Any]) -> dict[str, Any]:

@@ -41,9 +41,7 @@ _SCALARS = {
 }  # fmt: skip
 """The types of values by their numbers: their names, and their letters in `struct`."""
 _MAX_SIZE = 2**63 - 1
-PLAIN = {
-    0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16",
-}  # fmt: skip
+PLAIN = {0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16"}
 """The types that torch has, by the number that GGML gives them."""
 
 
@@ -176,7 +174,10 @@ def _value(cursor: _Cursor, kind: int) -> Any:
     num_kept = count if count <= _MAX_KEPT else _NUM_TOLD
     if inner == _TEXT and kind == _ARRAY:
         name, kept = "strings", [cursor.text() for _ in range(num_kept)]
-        cursor.skip_texts(count - num_kept)
+        # A vocabulary has some hundred thousands.
+        unpack, take = struct.Struct("<Q").unpack, cursor.take
+        for _ in range(count - num_kept):
+            take(unpack(take(8))[0])
     elif inner in _SCALARS:
         name, letter = _SCALARS[inner]
         kept = list(cursor.numbers(letter, num_kept))
@@ -212,9 +213,3 @@ class _Cursor(io.BufferedReader):
     def skip(self, count: int) -> None:
         self._check(count)
         self.seek(count, io.SEEK_CUR)
-
-    def skip_texts(self, count: int) -> None:
-        """Pass so many texts: a vocabulary has some hundred thousands."""
-        unpack, take = struct.Struct("<Q").unpack, self.take
-        for _ in range(count):
-            take(unpack(take(8))[0])

@@ -52,27 +52,19 @@ def read_zip(file: ListedFile) -> Contents:
         members = records_of(source)
         is_of_torch = any(name.lower().rpartition("/")[2] == "data.pkl" for name in members)
         if not is_of_torch and (not members or any(name.endswith(SUFFIX) for name in members)):
-            return _read_npz(file, source, members)
+            archive = zipfile.ZipFile(source)
+            entries = [_member(file, archive, name, members) for name in members if name.endswith(SUFFIX)]
+            others = [name for name in members if not name.endswith(SUFFIX)]
+            return Contents(entries, {}, [NotListed(f"its member {shown_name(name)} is no array") for name in others])
     from tensornp.models.formats.torch_save import read_zip
 
     return read_zip(file, members)
 
 
-def _read_npz(file: ListedFile, source: ByteRange, members: dict[str, Record]) -> Contents:
-    entries: list[WeightEntry] = []
-    problems: list[str] = []
-    archive = zipfile.ZipFile(source)
-    for member, record in members.items():
-        if member.endswith(SUFFIX):
-            stem = member.removesuffix(SUFFIX)
-            # NumPy takes a member of just that name first.
-            entries.append(_member(file, archive, member, stem if stem not in members else member, record))
-        else:
-            problems.append(NotListed(f"its member {shown_name(member)} is no array"))
-    return Contents(entries, {}, problems)
-
-
-def _member(file: ListedFile, archive: zipfile.ZipFile, member: str, name: str, record: Record) -> WeightEntry:
+def _member(file: ListedFile, archive: zipfile.ZipFile, member: str, members: dict[str, Record]) -> WeightEntry:
+    record, stem = members[member], member.removesuffix(SUFFIX)
+    # NumPy takes a member of just that name first.
+    name = stem if stem not in members else member
     code = f"numpy.load({file.path!r})[{name!r}]"
     try:
         if record.problem:

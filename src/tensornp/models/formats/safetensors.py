@@ -22,7 +22,6 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 MAX_HEADER_NBYTES = 100_000_000
 """The largest header that the library takes."""
 _MAX_SIZE = 2**64 - 1
-_FACTS = {"dtype", "shape", "data_offsets"}
 DTYPES: dict[str, tuple[str, int]] = {
     "BOOL": ("bool", 8), "U8": ("uint8", 8), "I8": ("int8", 8), "U16": ("uint16", 16), "I16": ("int16", 16),
     "U32": ("uint32", 32), "I32": ("int32", 32), "U64": ("uint64", 64), "I64": ("int64", 64), "F16": ("float16", 16),
@@ -95,11 +94,13 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> Any:
     if len(found) < len(pairs):
         ((twin, _),) = Counter(key for key, _ in pairs).most_common(1)
         raise CheckpointError(f"its header has the key {shown_name(twin)} twice")
-    if found.keys() >= _FACTS:
+    try:
         dtype, shape, offsets = found["dtype"], found["shape"], found["data_offsets"]
-        if type(dtype) is str and type(shape) is list and type(offsets) is list:
-            # The garbage collector would take as long for a million lists and mappings as all else together.
-            return dtype, tuple(shape), tuple(offsets)
+    except KeyError:
+        return found
+    if type(dtype) is str and type(shape) is list and type(offsets) is list:
+        # The garbage collector would take as long for a million lists and mappings as all else together.
+        return dtype, tuple(shape), tuple(offsets)
     return found
 
 

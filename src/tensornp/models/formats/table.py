@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SAFETENSORS = ".safetensors"
 METADATA, ITEMS_SUFFIX = ".metadata", ".distcp"
 """The files of torch.distributed.checkpoint: what a folder holds, and the values."""
-_NUM_READ = 64
+NUM_LOOKED_AT = 512
 
 
 class Format(NamedTuple):
@@ -41,11 +41,6 @@ class Format(NamedTuple):
     is_model: bool = True
     is_sharded: bool = False
     is_apart: bool = False
-
-    def reader(self) -> Callable[[ListedFile], Contents | None]:
-        module, _, function = self.read.partition(":")
-        found: Callable[[ListedFile], Contents | None] = getattr(import_module(module), function)
-        return found
 
 
 _HERE = "tensornp.models.formats"
@@ -67,9 +62,7 @@ FORMATS = (
 )  # fmt: skip
 """In this order a file is tried."""
 SHARDED_SUFFIXES = tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
-"""The endings of files that may be shards of a model."""
 MODEL_SUFFIXES = tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
-"""The endings of files that may hold a whole model."""
 
 
 def listed(path: Place, nbytes: int = 2**16) -> ListedFile:
@@ -83,19 +76,18 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
     """Return the format and the contents of a file; CheckpointError if malformed."""
     if not file.nbytes:
         raise CheckpointError(f"{file.path!r} is empty")
-    begins, suffix = file.read(0, min(file.nbytes, _NUM_READ)), Path(file.path).suffix
+    begins, suffix = file.read(0, min(file.nbytes, NUM_LOOKED_AT)), Path(file.path).suffix
     is_named = any(one.is_told_by_name and suffix in one.suffixes for one in FORMATS)
     for one in FORMATS:
-        is_begun = begins.startswith(one.begins) if one.begins else not is_named
-        found = one.reader()(file) if is_begun else None
-        if found is not None:
-            return one, found
+        if begins.startswith(one.begins) if one.begins else not is_named:
+            module, _, function = one.read.partition(":")
+            found: Contents | None = getattr(import_module(module), function)(file)
+            if found is not None:
+                return one, found
     why = f"does not begin as a {suffix} file does" if is_named else "is of no format that is read"
     raise CheckpointError(f"{file.path!r} {why}")
 
 
-NUM_LOOKED_AT = 512
-"""Bytes that are enough."""
 _MAGIC = {
     b"\x80": "a pickle, but none of torch.save",
     b"\x1f\x8b": "a gzip file; unpack it first",

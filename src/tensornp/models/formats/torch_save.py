@@ -60,36 +60,25 @@ class AffineCodes:
 
 def quantized(codes: WeightEntry, quantizer: Any, laid: Callable[[PickledTensor], WeightEntry]) -> WeightEntry:
     """Return a weight of codes with their meaning; `laid` gives a tensor's weight."""
-    assert isinstance(codes._source, FileSource)
-    dtype = f"q{codes.dtype}"
-    made = _affine(quantizer, codes._source.shape, dtype, laid)
+    source: Any = codes._source
+    dtype, made, note = f"q{codes.dtype}", None, ""
+    name, *facts = quantizer if type(quantizer) is tuple and quantizer and dtype in _DTYPES else ("",)
+    match torch_name(name), facts:
+        case "per_tensor_affine", [int() | float() as scale, int() as zero] if abs(scale) <= _MAX_SCALE:
+            if np.iinfo(codes.dtype).min <= zero <= np.iinfo(codes.dtype).max:
+                made = AffineCodes(None, float(scale), zero, dtype)
+                note = f"quantized per tensor, scale {made.scales:g}, zero point {zero}"
+        case "per_channel_affine", [PickledTensor(Storage()), PickledTensor(Storage()), int() as axis]:
+            scales, zeros = map(laid, facts[:2])
+            size = source.shape[axis : axis + 1] if axis >= 0 else None
+            fits = scales.dtype in _FLOATS and zeros.dtype in _INTEGERS and size == scales.shape == zeros.shape
+            if fits and not (scales.problem or zeros.problem):
+                made = AffineCodes(axis, scales._source, zeros._source, dtype)  # type: ignore[arg-type]
+                note = f"quantized per channel along axis {axis}"
     if made is None:
         why = codes.problem or "its scheme of quantization is not read, or its scales do not fit"
         return codes._with_(dtype=dtype, problem=why, note="")
-    note = f"quantized per channel along axis {made.axis}"
-    if made.axis is None:
-        note = f"quantized per tensor, scale {made.scales:g}, zero point {made.zeros}"
-    return noted(codes._with_(dtype=dtype, _source=replace(codes._source, codec=made)), note)
-
-
-def _affine(
-    quantizer: Any, shape: tuple[int, ...], dtype: str, laid: Callable[[PickledTensor], WeightEntry]
-) -> AffineCodes | None:
-    """Return the codec, or None if torch writes no such scheme."""
-    if dtype not in _DTYPES:
-        return None
-    name, *facts = quantizer if type(quantizer) is tuple and quantizer else ("",)
-    least, most = np.iinfo(dtype[1:]).min, np.iinfo(dtype[1:]).max
-    match torch_name(name), facts:
-        case "per_tensor_affine", [int() | float() as scale, int() as zero] if least <= zero <= most:
-            return AffineCodes(None, float(scale), zero, dtype) if abs(scale) <= _MAX_SCALE else None
-        case "per_channel_affine", [PickledTensor(Storage()), PickledTensor(Storage()), int() as axis]:
-            scales, zeros = map(laid, facts[:2])
-            size = shape[axis : axis + 1] if axis >= 0 else None
-            fits = scales.dtype in _FLOATS and zeros.dtype in _INTEGERS and size == scales.shape == zeros.shape
-            if fits and not (scales.problem or zeros.problem):
-                return AffineCodes(axis, scales._source, zeros._source, dtype)  # type: ignore[arg-type]
-    return None
+    return noted(codes._with_(dtype=dtype, _source=replace(source, codec=made)), note)
 
 
 LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
@@ -131,9 +120,8 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
         return "its storage is not in the file"
     if record.problem:
         return f"its storage {record.problem}"
-    if record.nbytes < tensor.storage_nbytes:
-        return f"its storage has {record.nbytes:,} bytes, and {tensor.storage_nbytes:,} are declared"
-    return ""
+    declared = tensor.storage.nbytes if tensor.storage is not None else 0
+    return f"its storage has {record.nbytes:,} bytes, and {declared:,} are declared" if record.nbytes < declared else ""
 
 
 def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
@@ -194,16 +182,15 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
     leaves = Leaves(found.root)
-    every_leaf = [(path, *names_of(path), value) for path, value in leaves]
+    every_leaf = [(*names_of(path), value) for path, value in leaves]
     tensors = [leaf for leaf in every_leaf if type(leaf[-1]) is PickledTensor]
     said = [leaf for leaf in every_leaf if type(leaf[-1]) is not PickledTensor][:_MAX_SAID]
-    besides = Beside(
-        zip(unique_names([name or "value" for _, name, _, _ in said]), (one[-1] for one in said), strict=True)
-    )
+    names = unique_names([name or "value" for name, _, _ in said])
+    besides = Beside(zip(names, (value for _, _, value in said), strict=True))
     entries: list[WeightEntry] = []
     in_file = _Storages(file, storages)
-    names = unique_names([name or "tensor" for _, name, _, _ in tensors])
-    for (_, _, bracket, tensor), name in zip(tensors, names, strict=True):
+    names = unique_names([name or "tensor" for name, _, _ in tensors])
+    for (_, bracket, tensor), name in zip(tensors, names, strict=True):
         code = f"torch.load({file.path!r}, map_location='cpu', weights_only=True){bracket}"
         if wanted:
             # torch would refuse it, or import what the file names.
@@ -221,31 +208,32 @@ class _Storages(NamedTuple):
     records: dict[str, Record]
 
     def entry(self, tensor: PickledTensor, name: str, code: str) -> WeightEntry:
-        laid = partial(self._laid, name, code)
         if tensor.storage is None:
             return self._wrapper(name, tensor, code)
-        if tensor.quantizer is not None and not tensor.problem:
-            return quantized(laid(tensor), tensor.quantizer, laid)
-        return laid(tensor)
+        made = self._laid(name, code, tensor)
+        if tensor.quantizer is None or tensor.problem:
+            return made
+        return quantized(made, tensor.quantizer, partial(self._laid, name, code))
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
-        record = self.records.get(tensor.storage.key) if tensor.storage is not None else None
+        storage, dtype, shape, itemsize = (
+            tensor.storage,
+            tensor.dtype,
+            tensor.shape,
+            stored_dtype(tensor.dtype).itemsize,
+        )
+        record = self.records.get(storage.key) if storage is not None else None
         problem = why_unread(tensor, record)
-        itemsize = stored_dtype(tensor.dtype).itemsize
-        source = FileSource(
-            tensor.shape, tensor.dtype, self.file,
-            (record.offset if record is not None else 0) + tensor.offset * itemsize,
-            None if tensor.problem else unless_in_order(tensor.shape, tensor.strides),
-        )  # fmt: skip
+        strides = None if tensor.problem else unless_in_order(shape, tensor.strides)
+        first = record.offset if record is not None else 0
+        source = FileSource(shape, dtype, self.file, first + tensor.offset * itemsize, strides)
         # The size of a view that does not fit its storage is not believed.
         nbytes = 0 if tensor.problem else nbytes_of(source)
         note = ""
-        if not problem and tensor.storage_nbytes > nbytes:
-            note = part_of_storage(math.prod(tensor.shape), tensor.storage_nbytes, itemsize, "on disk")
-        return weight_in(
-            source, name, code, kind="parameter" if tensor.is_parameter else "tensor", nbytes=nbytes,
-            note=note, problem=problem,
-        )  # fmt: skip
+        if not problem and storage is not None and storage.nbytes > nbytes:
+            note = part_of_storage(math.prod(shape), storage.nbytes, itemsize, "on disk")
+        kind = "parameter" if tensor.is_parameter else "tensor"
+        return weight_in(source, name, code, kind=kind, nbytes=nbytes, note=note, problem=problem)
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""

@@ -29,7 +29,6 @@ from tensornp.models.names.quoted import cut, shown_name
 _LISTS = "parametrizations"
 _OF_TORCH, _PACKING = "torch.nn.utils.parametrizations", "torch.ao.nn.quantized."
 _MAX_SAID = 200
-"""Characters of an error that ended a computation."""
 
 
 def offloaded_weight(live: WeightEntry, module: Any, key: str, holder: str) -> WeightEntry:

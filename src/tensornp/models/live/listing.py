@@ -99,18 +99,13 @@ class Listing:
         pairs = zip(self.entries, names, strict=False)
         entries = [one if one.name == name else one._with_(name=name) for one, name in pairs]
         values = zip(names[len(entries) :], self.values, strict=True)
-        problems = dict.fromkeys((*self.problems, *self._not_looked_into()))
-        return entries, Beside({name: value for name, (_, value) in values}), list(problems)
-
-    def _not_looked_into(self) -> list[str]:
         known = self.seen | {id(one.tensor) for one in self.entries} if self._unknown else set()
         unknown = ((name, one) for name, one in self._unknown if id(one) not in known)
-        named = [f"{cut(name, MAX_INSIDE)} ({type(one).__name__})" for name, one in unknown]
-        if not named:
-            return []
-        verb = "was" if len(named) == 1 else "were"
-        said = ", ".join(named[:_MAX_NAMED]) + ", …" * (len(named) > _MAX_NAMED)
-        return [NotListed(f"{counted(len(named), 'object')} {verb} not looked into: {said}")]
+        if objects := [f"{cut(name, MAX_INSIDE)} ({type(one).__name__})" for name, one in unknown]:
+            verb = "was" if len(objects) == 1 else "were"
+            said = ", ".join(objects[:_MAX_NAMED]) + ", …" * (len(objects) > _MAX_NAMED)
+            self.problems.append(NotListed(f"{counted(len(objects), 'object')} {verb} not looked into: {said}"))
+        return entries, Beside({name: value for name, (_, value) in values}), list(dict.fromkeys(self.problems))
 
 
 def joined(*names: str) -> str:

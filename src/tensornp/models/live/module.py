@@ -120,7 +120,6 @@ def _is_wrapper(module: Any, key: str) -> bool:
 
 
 _COMMA = re.compile(r",\s*(?![^()]*\))")
-"""A comma outside of parentheses."""
 _EQUAL_SIZES = re.compile(r"\((\w+)(?:, \1)*,?\)")
 _MAX_TEXT = 60
 

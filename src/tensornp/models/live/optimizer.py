@@ -26,8 +26,11 @@ def list_optimizer(listing: Listing, optimizer: Any, name: str, code: str, modul
     Names come from the optimizer, else from the first `modules` that have its parameters. An unnamed parameter is named
     by its place. States of objects in no group come last.
     """
-    optimizer, code = _keeper_of(optimizer, code)
     attributes = object.__getattribute__(optimizer, "__dict__")
+    inner = next((one for one in _WRAPPED if issubclass(type(attributes.get(one)), torch.optim.Optimizer)), "")
+    if inner and STATE not in attributes:
+        optimizer, code = attributes[inner], code and f"{code}.{inner}"
+        attributes = object.__getattribute__(optimizer, "__dict__")
     state, groups = attributes.get(STATE), attributes.get(GROUPS)
     groups = [one for one in groups if isinstance(one, dict)] if isinstance(groups, list) else []
     if not isinstance(state, dict) or not groups:
@@ -55,8 +58,8 @@ def list_optimizer(listing: Listing, optimizer: Any, name: str, code: str, modul
             if is_empty or not _list_tree(listing, held, its_name, reached, saved, joined(name, saved)):
                 device = weight_of("", "", parameter, "").location
                 why = "no state yet" if is_empty else "its state has no tensor"
-                pending = nothing(its_name, STATE, reached, why, device, is_pending=True)
-                listing.entries.append(pending._with_(_saved_as=(saved,)))
+                pending = nothing(its_name, STATE, reached, why, device)
+                listing.entries.append(pending._with_(_saved_as=(saved,), _is_pending=True))
     known = set(map(id, parameters))
     for key, held in items_of(state):
         if id(key) not in known:
@@ -77,12 +80,6 @@ def _list_tree(listing: Listing, tree: Any, name: str, code: str, saved: str, pl
             has_tensors, kind = True, STATE if saved.startswith(STATE) else entry.kind
             listing.entries.append(entry._with_(kind=kind, _saved_as=(saved + tail,)))
     return has_tensors
-
-
-def _keeper_of(optimizer: Any, code: str) -> tuple[Any, str]:
-    own = object.__getattribute__(optimizer, "__dict__")
-    name = next((one for one in _WRAPPED if issubclass(type(own.get(one)), torch.optim.Optimizer)), "")
-    return (own[name], code and f"{code}.{name}") if name and STATE not in own else (optimizer, code)
 
 
 def _names_in(parameters: list[Any], modules: Modules) -> dict[int, str]:

@@ -13,7 +13,6 @@ _WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrap
 _PREFIXES = (*_WRAPPERS, "model.", "base_model.model.", "state_dict.", "model_state_dict.")
 """Prefixes that wrappers and training scripts put before the names."""
 _MAX_NAMES = 2000
-"""Names in which a common prefix is looked for."""
 
 _SPELLINGS = tuple(
     (re.compile(pattern), replacement)

@@ -52,9 +52,8 @@ def file_name(path: str) -> str:
 
 def part_of_storage(numel: int, nbytes: int, itemsize: int, where: str) -> str:
     """Return a text on the used part of a storage, which is `where`."""
-    return (
-        f"view of a larger storage: {numel:,} of {nbytes // itemsize:,} elements used, {format_nbytes(nbytes)} {where}"
-    )
+    used = f"{numel:,} of {nbytes // itemsize:,} elements used"
+    return f"view of a larger storage: {used}, {format_nbytes(nbytes)} {where}"
 
 
 def closest(name: str, names: Iterable[str]) -> str:

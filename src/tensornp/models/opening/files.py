@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,15 @@ def with_config(found: Contents, folder: Place, *, is_read: bool = False) -> Con
 
     Unless it `is_read` in any case, a configuration is read only if it may say more about the weights.
     """
-    config, unread = config_beside(folder) if is_read or may_have_meaning(found.entries) else ({}, [])
+    config: dict[str, Any] = {}
+    unread: list[str] = []
+    for name in (CONFIG, ADAPTER_CONFIG) if is_read or may_have_meaning(found.entries) else ():
+        try:
+            config[name.removesuffix(".json")] = json_in(folder / name)
+        except AbsentError:
+            continue
+        except UNREADABLE as error:
+            unread.append(str(error))
     metadata = with_more(found.metadata, config)
     entries, untold = with_meaning(found.entries, metadata)
     problems = [*found.problems, *unread, *untold, *table.problems_of(entries)]
@@ -81,30 +89,34 @@ def _place_of(name: str) -> tuple[int, list[str | int]]:
     return rank, natural(name.removesuffix("weight"))
 
 
-def parts_among(names: Iterable[str]) -> tuple[list[str], bool]:
-    """Return the names of parts (``model-00001-of-00004.safetensors``), and whether all are of one whole."""
+def parts_among(names: Iterable[str]) -> list[re.Match[str]]:
+    """Return the names of parts (``model-00001-of-00004.safetensors``) if all are of one whole."""
     found = [part for part in map(_PART.fullmatch, names) if part]
-    wholes = {(part["stem"], part["count"], part["suffix"]) for part in found}
-    return [part[0] for part in found], len(wholes) == 1
+    return found if len({(part["stem"], part["count"], part["suffix"]) for part in found}) == 1 else []
 
 
-def open_parts(folder: Path, names: list[str]) -> Contents:
+def open_parts(folder: Path, parts: list[re.Match[str]]) -> Contents:
     """Return the joined contents of several files; a broken file is a problem, unless it is the only one."""
-    found = _read_files(folder, names)
-    return with_config(found._replace(problems=[*_missing(names), *found.problems]), folder, is_read=True)
+    found = _read_files(folder, [part[0] for part in parts])
+    stem, width, count, suffix = parts[0]["stem"], len(parts[0]["number"]), parts[0]["count"], parts[0]["suffix"]
+    there = {int(part["number"]) for part in parts}
+    absent = [number for number in range(1, min(int(count), _MAX_PARTS) + 1) if number not in there]
+    if absent:
+        said = shown_names([f"{stem}-{number:0{width}}-of-{count}{suffix}" for number in absent])
+        found.problems.insert(0, NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing"))
+    return with_config(found, folder, is_read=True)
 
 
-def _read_files(folder: Place, files: Iterable[str], places: Mapping[str, str] | None = None) -> Contents:
+def _read_files(folder: Place, files: Collection[str], places: Mapping[str, str] | None = None) -> Contents:
     """Return the weights of several files; the `places` of an index map names to files."""
     found: dict[str, WeightEntry] = {}
     problems: list[str] = []
     said: dict[str, Any] = {}
-    every = list(files)
-    for file in every:
+    for file in files:
         try:
             form, contents = table.read_contents(table.listed(folder / file))
         except UNREADABLE as error:
-            if places is None and len(every) == 1:
+            if places is None and len(files) == 1:
                 raise
             problems.append(NotListed(error))
             continue
@@ -135,31 +147,6 @@ def with_more(first: Mapping[str, Any], second: Mapping[str, Any], prefix: str =
     """Join two sets of metadata, the second with a prefix; keeps compared values."""
     both = dict(first) | {prefix + name: value for name, value in second.items()}
     return table.Beside(both) if any(isinstance(one, table.Beside) and one for one in (first, second)) else both
-
-
-def _missing(names: list[str]) -> list[str]:
-    parts = [part for part in map(_PART.fullmatch, names) if part]
-    stem, width, count, suffix = parts[0]["stem"], len(parts[0]["number"]), parts[0]["count"], parts[0]["suffix"]
-    there = {int(part["number"]) for part in parts}
-    absent = [number for number in range(1, min(int(count), _MAX_PARTS) + 1) if number not in there]
-    if not absent:
-        return []
-    said = shown_names([f"{stem}-{number:0{width}}-of-{count}{suffix}" for number in absent])
-    return [NotListed(f"{said} {'is' if len(absent) == 1 else 'are'} missing")]
-
-
-def config_beside(folder: Place) -> tuple[dict[str, Any], list[str]]:
-    """Return the configurations in a folder by name, and the problems."""
-    found: dict[str, Any] = {}
-    problems: list[str] = []
-    for name in (CONFIG, ADAPTER_CONFIG):
-        try:
-            found[name.removesuffix(".json")] = json_in(folder / name)
-        except AbsentError:
-            continue
-        except UNREADABLE as error:
-            problems.append(str(error))
-    return found, problems
 
 
 def json_in(path: Place) -> dict[str, Any]:

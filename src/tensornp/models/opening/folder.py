@@ -51,7 +51,6 @@ def open_folder(folder: Path) -> Contents:
             found[at], read = opened
             taken.update(at + name for name in read)
         left += [at + name for name in there if _may_have_weights(name) and at + name not in taken]
-    saved: set[str] = set()
     lasting = {at: one for at, one in found.items() if not _checkpoint_of(at)}
     if not lasting and ("" in wrong or (wrong and not found)):
         raise next(iter(wrong.values()))
@@ -60,11 +59,11 @@ def open_folder(folder: Path) -> Contents:
         raise CheckpointError(problems[0] if problems else why)
     if lasting:
         saved = {_checkpoint_of(path) for path in [*found, *left]} - {""}
-        found, left = lasting, [path for path in left if not _checkpoint_of(path)]
+        found, left = lasting, [*sorted(saved), *(path for path in left if not _checkpoint_of(path))]
     whole = _joined(found)
-    if others := [*sorted(saved), *left]:
-        are, cure = ("is", "it by its path") if len(others) == 1 else ("are", "them by their paths")
-        problems.append(NotOfModule(f"{shown_names(others)} {are} not listed; open {cure}"))
+    if left:
+        are, cure = ("is", "it by its path") if len(left) == 1 else ("are", "them by their paths")
+        problems.append(NotOfModule(f"{shown_names(left)} {are} not listed; open {cure}"))
     return whole._replace(problems=[*problems, *whole.problems])
 
 
@@ -99,9 +98,9 @@ def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | No
         own = [name for name in indices if suffix in name]
         if own and there:
             return _open_index(folder, _one_of(folder, own))
-        parts, is_one_whole = files.parts_among(there)
-        if is_one_whole and (parts == there or suffix != SAFETENSORS):
-            return files.open_parts(folder, parts), parts
+        parts = files.parts_among(there)
+        if parts and (len(parts) == len(there) or suffix != SAFETENSORS):
+            return files.open_parts(folder, parts), [part[0] for part in parts]
         if there and suffix == SAFETENSORS:
             name = _one_of(folder, there)
             return files.open_file(folder / name), [name]

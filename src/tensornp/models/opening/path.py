@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from tensornp.core.lowlevel.collector import uncollected
@@ -33,19 +34,15 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
     return WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
 
 
-def _like(typed: str) -> str:
-    folder, name = os.path.split(typed)
-    try:
-        return closest(name, os.listdir(folder or "."))
-    except OSError:
-        return ""
-
-
 def _found(typed: str) -> str:
     try:
         os.lstat(typed)
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'{_like(typed)}") from None
+        folder, name = os.path.split(typed)
+        beside: list[str] = []
+        with suppress(OSError):
+            beside = os.listdir(folder or ".")
+        raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'{closest(name, beside)}") from None
     except (OSError, ValueError) as error:
         said = f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
         raise CheckpointError(said) from None

@@ -16,12 +16,10 @@ from tensornp.models.pickles.reader import Function, Import, Opaque, Pickled, Pi
 from tensornp.models.pickles.torch_pickle import MAX_NAME, PickledTensor, Storage, class_of, is_of_tensors
 
 MAX_ENTRIES = 1_000_000
-"""Values and containers that are gone through."""
 _COST_AGAIN = 50
 """Values as which each counts in a container that is reached again: there may be endlessly many ways to one."""
 _MAX_DEPTH = 100
 _MAX_KEY = 1000
-"""Characters of a key in a name."""
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MANY_NUMBERS = 16
 """Numbers of a tuple that are listed; the states of random number generators have hundreds."""

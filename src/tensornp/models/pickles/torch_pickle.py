@@ -18,6 +18,7 @@ from tensornp.models.pickles import reader
 MAX_NAME = 60
 """Characters of a word of the file that is shown."""
 _MAX_NDIM = 1000
+_MAX_SIZE = 2**62
 _MAX_NUMEL = 2**60
 _MAX_INNER = 64
 _STORAGES = {
@@ -67,10 +68,6 @@ class PickledTensor(NamedTuple):
     wrapped_nbytes: int = 0
 
     @property
-    def storage_nbytes(self) -> int:
-        return self.storage.nbytes if self.storage is not None else 0
-
-    @property
     def nbytes(self) -> int:
         itemsize = stored_dtype(self.dtype).itemsize if self.dtype in KNOWN else 0
         return self.wrapped_nbytes if self.storage is None else math.prod(self.shape) * itemsize
@@ -85,13 +82,17 @@ def read_torch_pickle(data: bytes, said: str, max_nbytes: int = reader.MAX_NBYTE
 
 
 def is_size(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**62
+    return type(value) is int and 0 <= value < _MAX_SIZE
 
 
 def sizes_of(value: Any) -> tuple[int, ...] | None:
     """Return a shape or strides, None for any other value."""
-    is_short = type(value) in (tuple, list) and len(value) <= _MAX_NDIM
-    return tuple(value) if is_short and all(map(is_size, value)) else None
+    if type(value) not in (tuple, list) or len(value) > _MAX_NDIM:
+        return None
+    for one in value:
+        if type(one) is not int or not 0 <= one < _MAX_SIZE:
+            return None
+    return tuple(value)
 
 
 def torch_name(value: Any) -> str:
@@ -107,12 +108,11 @@ def class_of(value: Any) -> tuple[str, str]:
 
 def _storage_of(pid: Any) -> Any:
     """Return the storage of ``("storage", class, key, location, numel)``, or the class of a module."""
-    kind, cls, *facts = pid
-    if kind == "module":
+    if pid[0] == "module":
         # Before the zip, torch wrote the source of a class next to it.
-        return cls
-    key, _, numel, *view = facts
-    dtype = _STORAGES.get(class_of(cls)[1], "")
+        return pid[1]
+    _, cls, key, _, numel, *view = pid
+    dtype = _STORAGES.get(cls.what.name) if type(cls) is reader.Function else None
     if type(key) not in (str, int) or not dtype or not is_size(numel) or any(view):
         return reader.Opaque(None)
     return Storage(str(key), dtype, _ITEMSIZES[dtype], numel * _ITEMSIZES[dtype])
@@ -125,27 +125,27 @@ def _tensor(
     shape, strides = sizes_of(shape), sizes_of(strides)
     if type(storage) is not Storage or not is_size(offset) or shape is None or strides is None:
         raise TypeError
-    dtype = dtype or (_CODES.get(storage.dtype, storage.dtype) if quantizer is not None else storage.dtype)
+    dtype = dtype or (storage.dtype if quantizer is None else _CODES.get(storage.dtype, storage.dtype))
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
-    made = PickledTensor(storage, name, offset, shape, strides, quantizer=quantizer)
-    if problem := _problem(made):
-        return made._replace(problem=problem)
-    # A view may be meant conjugated or negated.
-    return made._replace(problem="it is a lazy view; save its resolve_conj().resolve_neg()") if metadata else made
+    problem = _problem(storage, name, offset, shape, strides)
+    if metadata and not problem:
+        # A view may be meant conjugated or negated.
+        problem = "it is a lazy view; save its resolve_conj().resolve_neg()"
+    return PickledTensor(storage, name, offset, shape, strides, False, problem, quantizer)
 
 
-def _problem(tensor: PickledTensor) -> str:
-    if tensor.dtype not in KNOWN:
-        return f"its dtype {tensor.dtype} is not known" if tensor.dtype else "its dtype is not told"
-    if len(tensor.shape) != len(tensor.strides):
+def _problem(storage: Storage, dtype: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
+    if dtype not in KNOWN:
+        return f"its dtype {dtype} is not known" if dtype else "its dtype is not told"
+    if len(shape) != len(strides):
         return "its strides are not those of its shape"
-    if 0 in tensor.shape:
+    if 0 in shape:
         return ""
-    num_stored = num_reached(tensor.shape, tensor.strides)
-    if math.prod(tensor.shape) > max(num_stored, _MAX_REPEATED):
-        return f"it repeats {num_stored:,} stored elements as {math.prod(tensor.shape):,}"
-    reach = (tensor.offset + num_stored) * stored_dtype(tensor.dtype).itemsize
-    return "" if reach <= tensor.storage_nbytes else "it reaches beyond its storage"
+    num_stored, numel = num_reached(shape, strides), math.prod(shape)
+    if numel > max(num_stored, _MAX_REPEATED):
+        return f"it repeats {num_stored:,} stored elements as {numel:,}"
+    is_inside = (offset + num_stored) * stored_dtype(dtype).itemsize <= storage.nbytes
+    return "" if is_inside else "it reaches beyond its storage"
 
 
 def _parameter(data: Any, *_: Any) -> Any:
@@ -225,7 +225,6 @@ _TENSOR_IMPORTS: dict[reader.Import, reader.Maker | None] = (
     | _of("torch._utils", "_rebuild_qtensor", lambda *a: _tensor(*a[:4], *a[5:6], quantizer=a[4] or ()))
     | _of("torch._utils", "_rebuild_wrapper_subclass")
 )
-"""Imports of tensors and containers."""
 _OF_TENSORS = re.compile(
     r"torch\.(dtype|Tensor|strided|per_(tensor|channel)_\w+|q?u?int\d\w*|bits\d\w*|storage\.(Untyped|Typed)Storage"
     r"|nn\.parameter\.(Parameter|Buffer)|distributed\.(_?tensor|device_mesh|_mesh_layout)(\.\w+)*\."

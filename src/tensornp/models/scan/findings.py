@@ -16,7 +16,6 @@ ALARM_RANK = 2
 QUIET_RANK = 5
 """From this rank on, a finding is a remark: healthy models have it, too."""
 ODD_RANK = QUIET_RANK + 2
-"""Rank of a weight that stands out among its siblings."""
 PLAIN_RANK = QUIET_RANK + 3
 """Rank of all ones or all zeros, as biases and norms are before training."""
 EQUAL_RANK = QUIET_RANK + 4
@@ -25,7 +24,6 @@ _FLOATS = ("float", "bfloat", "complex")
 _ADAPTER = re.compile(r"lora_(?:B|up|embedding_B)(?:\.|$)")
 """Matrices that are 0 before the first step of training."""
 UNRANKED = 99
-"""The rank of a weight without findings."""
 
 
 class Finding(NamedTuple):

@@ -25,7 +25,6 @@ from tensornp.models.names.quoted import shown_name
 from tensornp.models.scan.table import ScanTable
 
 _MAX_WAITING = 32
-"""Tasks that an executor has at once."""
 _DELAY_S = 1.0
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many were read; where it returns False, a scan ends as by Ctrl-C."""
@@ -44,8 +43,12 @@ def scan_entries(
     weight lies in the memory of this process.
     """
     wanted = [entry for entry in entries if not entry._is_nothing]
-    if executor is not None:
-        _check_executor(executor, wanted)
+    if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
+        raise BadRequestError(f"executor must be a concurrent.futures.Executor, got {an_instance(executor)}")
+    live = (one for one in wanted if not isinstance(one._source, StoredSource) and not one.problem)
+    if executor is not None and (first := next(live, None)) is not None:
+        where = "lies in the memory of this process, and no executor reads it; leave executor out"
+        raise BadRequestError(f"{shown_name(first.name)} {where}")
     read: dict[object, WeightEntry] = {}
     for entry in wanted:
         read.setdefault(identity_of(entry), entry)
@@ -75,16 +78,6 @@ def _told(progress: Progress | None, total: int) -> Callable[[float], None]:
             raise _StoppedError
 
     return add
-
-
-def _check_executor(executor: Any, entries: list[WeightEntry]) -> None:
-    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
-        raise BadRequestError(f"executor must be a concurrent.futures.Executor, got {an_instance(executor)}")
-    live = next((one for one in entries if not isinstance(one._source, StoredSource) and not one.problem), None)
-    if live is not None:
-        raise BadRequestError(
-            f"{shown_name(live.name)} lies in the memory of this process, and no executor reads it; leave executor out"
-        )
 
 
 def why_failed(entry: WeightEntry, error: Exception) -> str:
