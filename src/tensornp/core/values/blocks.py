@@ -29,6 +29,10 @@ _GRAIN = 2**15
 """Elements that torch copies in one thread (`at::internal::GRAIN_SIZE`)."""
 
 
+PIECE_NUMEL = 2**18
+"""Numbers for which temporary arrays are made at once."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Elements that are read alike.
@@ -83,16 +87,15 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
-    shape = tuple(raw.shape)
     wide = _WIDE.get(raw.dtype, raw.dtype)
     is_plain = raw.device.type == "cpu" and raw.is_contiguous() and not (raw.is_conj() or raw.is_neg())
     # DLPack would copy a lazily copied storage.
     if wide is raw.dtype and is_plain and not torch_private.is_lazily_copied(raw):
+        # DLPack locks nothing; a copy takes as long as the sums: benchmark row "the figures".
+        shared = np.from_dlpack(raw.detach())
+        shared.flags.writeable = False
         for block in blocks:
-            # DLPack locks nothing; a copy takes as long as the sums: benchmark row "the figures".
-            shared = np.from_dlpack((raw if block.shape == shape else raw[block.key]).detach()).reshape(-1)
-            shared.flags.writeable = False
-            yield shared
+            yield shared[block.key].reshape(-1)
         return
     buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
     numbers = numpy_of(buffer)
@@ -143,3 +146,7 @@ def numbers_of(elements: Array, name: str) -> Array:
     """Return elements of dtype `name` as numbers; `elements` may hold their bits."""
     numbers = _numbers_in(tensor_over(elements, name))
     return numbers.reshape(elements.shape if numbers.size == elements.size else (*elements.shape[:-1], -1))
+
+
+def pieces_of(numbers: Array) -> Iterator[Array]:
+    return (numbers[at : at + PIECE_NUMEL] for at in range(0, numbers.size, PIECE_NUMEL))

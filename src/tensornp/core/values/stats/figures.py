@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tensornp.core.values.blocks import PIECE_NUMEL, pieces_of
 from tensornp.core.values.sources import Source
 from tensornp.core.values.stats.record import MIN_RATIO, ChannelNorms, TensorStats
 from tensornp.errors import TooLargeError
@@ -18,44 +19,53 @@ Number = int | float
 _ROW_NUMEL = 2**13
 MAX_CANCELLED = 1e4
 """Ratio of the squared mean to the variance up to which the mean square gives the variance."""
+Walked = tuple[Any, Any, int, Number, float]
+"""The extremes of numbers, how many are zero, their sum and the sum of their squares."""
 
 
-def figures_of(numbers: Array) -> TensorStats:
+def figures_of(numbers: Array, walk: Callable[[Array], Walked]) -> TensorStats:
     count, nan, posinf, neginf = numbers.size, 0, 0, 0
-    low, high = numbers.min(), numbers.max()
-    # NumPy returns NaN for the extremes if one number is NaN.
+    low, high, zeros, total, squares = walk(numbers)
+    # One end is not finite if one number is not.
     if not (np.isfinite(low) and np.isfinite(high)):
         nan = int(np.count_nonzero(np.isnan(numbers)))
         posinf, neginf = (int(np.count_nonzero(numbers == limit)) for limit in (np.inf, -np.inf))
         numbers = numbers[np.isfinite(numbers)]
         if not numbers.size:
             return TensorStats(count, nan, posinf, neginf)
-        low, high = numbers.min(), numbers.max()
-    # Counting the zeros of a comparison is four times as fast as counting those of floats.
-    zeros = int(np.count_nonzero(numbers == 0)) if low <= 0 <= high else 0
-    total, mean, std = _moments(numbers)
+        low, high, zeros, total, squares = walk(numbers)
     # No zero has a sign here.
-    return TensorStats(count, nan, posinf, neginf, zeros, low.item() + 0, high.item() + 0, total, mean, std)
+    low, high = low.item() + 0, high.item() + 0
+    mean, variance = float(low), 0.0
+    if low != high:
+        mean = total / numbers.size
+        variance = squares / numbers.size - mean * mean
+        if not variance * MAX_CANCELLED > mean * mean:
+            variance = sum(sum_of_squares(some.astype(np.float64) - mean) for some in pieces_of(numbers)) / numbers.size
+    return TensorStats(count, nan, posinf, neginf, zeros, low, high, total, mean, math.sqrt(variance))
 
 
-def _moments(numbers: Array) -> tuple[Number, float, float]:
-    wide = numbers.astype(np.float64)
-    total: Number
-    if numbers.dtype.kind == "f":
-        total = float(wide.sum())
-    elif numbers.itemsize < 8:
-        total = int(numbers.sum(dtype=np.int64))
-    else:
-        # The sums of both halves fit 64 bits.
-        total = int((numbers >> 32).sum()) * 2**32 + int((numbers & 0xFFFFFFFF).sum())
-    if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
-        return total, float(wide[0]), 0.0
-    mean = total / numbers.size
-    variance = sum_of_squares(wide) / numbers.size - mean * mean
-    if not variance * MAX_CANCELLED > mean * mean:
-        wide -= mean
-        variance = sum_of_squares(wide) / numbers.size
-    return total, mean, math.sqrt(variance)
+def walk(numbers: Array) -> Walked:
+    low, high, zeros, squares = numbers[0], numbers[0], 0, 0.0
+    total: Number = 0
+    # One buffer for all: the system maps large temporary arrays anew each time.
+    buffer = np.empty(min(numbers.size, PIECE_NUMEL))
+    for some in pieces_of(numbers):
+        low, high = some.min(initial=low), some.max(initial=high)
+        if low <= 0 <= high:
+            # Counting the zeros of a comparison is four times as fast as counting those of floats.
+            zeros += int(np.count_nonzero(some == 0))
+        wide = buffer[: some.size]
+        wide[:] = some
+        squares += sum_of_squares(wide)
+        if some.dtype.kind == "f":
+            total += float(wide.sum())
+        elif some.itemsize < 8:
+            total += int(some.sum(dtype=np.int64))
+        else:
+            # The sums of both halves fit 64 bits.
+            total += int((some >> 32).sum()) * 2**32 + int((some & 0xFFFFFFFF).sum())
+    return low, high, zeros, total, squares
 
 
 def sum_of_squares(wide: Array) -> float:
