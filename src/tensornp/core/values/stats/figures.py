@@ -169,21 +169,18 @@ def stats_by_axis(source: Source) -> TensorStats:
     return replace(found, scope=source.scope, is_complex=source.dtype.startswith("complex"))
 
 
-Along = tuple[int, int, int]
 _MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
 """A median of fewer says little; more would make the result of a task large."""
-_AXES = (0, 1)
-"""Outputs and inputs of a weight of torch."""
 _MAX_TOLD = 5
 
 
-def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[Along, ...]:
+def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[tuple[int, int, int], ...]:
     """Return axis, size and elements of an index for the channels of a float weight in this order."""
     if order is None or len(shape) < 2 or not dtype.startswith(("float", "bfloat")):
         return ()
     return tuple(
         (axis, shape[axis], math.prod(shape[d] for d in order[order.index(axis) + 1 :]))
-        for axis in _AXES
+        for axis in (0, 1)
         if _MIN_CHANNELS <= shape[axis] <= _MAX_CHANNELS and math.prod(shape) > shape[axis]
     )
 
@@ -201,7 +198,7 @@ def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
     sums[: rest.size - whole] += rest[whole:]
 
 
-def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
+def norms_of(layout: tuple[tuple[int, int, int], ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
     squares = [np.zeros(size) for _, size, _ in layout]
     for of_task in found:
         for whole, part in zip(squares, of_task, strict=True):
