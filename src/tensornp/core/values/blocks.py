@@ -29,10 +29,6 @@ _GRAIN = 2**15
 """Elements that torch copies in one thread (`at::internal::GRAIN_SIZE`)."""
 
 
-PIECE_NUMEL = 2**18
-"""Numbers for which temporary arrays are made at once."""
-
-
 @dataclass(frozen=True)
 class Part:
     """Elements that are read alike.
@@ -146,7 +142,3 @@ def numbers_of(elements: Array, name: str) -> Array:
     """Return elements of dtype `name` as numbers; `elements` may hold their bits."""
     numbers = _numbers_in(tensor_over(elements, name))
     return numbers.reshape(elements.shape if numbers.size == elements.size else (*elements.shape[:-1], -1))
-
-
-def pieces_of(numbers: Array) -> Iterator[Array]:
-    return (numbers[at : at + PIECE_NUMEL] for at in range(0, numbers.size, PIECE_NUMEL))

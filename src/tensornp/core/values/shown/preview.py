@@ -216,7 +216,6 @@ def first_values(
 def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list[str]:
     """Return NumPy's text of each element of a flat array, in four digits where NumPy would print eight."""
     shown = np.asarray(array.compressed() if isinstance(array, np.ma.MaskedArray) else array)
-
     with printing(own, array):
         now = np.get_printoptions()
         is_chosen = now["suppress"] or isinstance(own.get("precision"), int)

@@ -18,8 +18,8 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.strides import Block, place_of
-from tensornp.core.values.blocks import Part, pieces_of
+from tensornp.core.tensor.strides import Block, pieces_of, place_of
+from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast, figures
 from tensornp.core.values.stats.distribution import MAX_KEPT, NUM_CODES, add_codes, distribution_of, of_codes

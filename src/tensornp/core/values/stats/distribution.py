@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.uncompiled import never_compiled
-from tensornp.core.values.blocks import pieces_of
+from tensornp.core.tensor.strides import pieces_of
 
 Array = np.ndarray[Any, Any]
 MAX_KEPT = 2**14

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tensornp.core.values.blocks import PIECE_NUMEL, pieces_of
+from tensornp.core.tensor.strides import PIECE_NUMEL, pieces_of
 from tensornp.core.values.sources import Source
 from tensornp.core.values.stats.record import MIN_RATIO, ChannelNorms, TensorStats
 from tensornp.errors import TooLargeError
@@ -90,10 +90,8 @@ def modulus_of(numbers: Array) -> Array:
 
 
 def times(stats: TensorStats, factor: int) -> TensorStats:
-    return replace(
-        stats, count=stats.count * factor, nan=stats.nan * factor, posinf=stats.posinf * factor,
-        neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,
-    )  # fmt: skip
+    added_up = ("count", "nan", "posinf", "neginf", "zeros", "sum")
+    return replace(stats, **{name: getattr(stats, name) * factor for name in added_up})
 
 
 MAX_INDICES = 2**20
