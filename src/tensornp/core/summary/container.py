@@ -16,7 +16,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import extents_of, is_freed
+from tensornp.core.memory.footprint import footprint_of, is_freed
 from tensornp.core.summary.card import Look, StatsBudget, TensorSummary, summarize, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import BUILT_IN, is_container, is_seen, leaves
@@ -202,7 +202,7 @@ def _nbytes(found: Iterable[Any]) -> int:
     for one in found:
         # The row of an object that raises says what is wrong.
         with suppress(Exception):
-            extents = extents_of(one)
+            extents, _ = footprint_of(one)
             for part in extents:
                 low, high = part.bounds
                 # An expanded element counts once.

@@ -93,16 +93,14 @@ def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
         for block in blocks:
             yield shared[block.key].reshape(-1)
         return
-    buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
-    numbers = numpy_of(buffer)
+    buffer = torch.empty(0, dtype=wide, device="cpu")
     for block in blocks:
         values = STRIDED.dense(raw[block.key])
         count = values.numel()
         if count > len(buffer):
             buffer = torch.empty(count, dtype=wide, device="cpu")
-            numbers = numpy_of(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
-        yield numbers[:count]
+        yield numpy_of(buffer)[:count]
 
 
 _WIDE: dict[torch.dtype, torch.dtype] = {torch.bool: torch.uint8, torch.float16: torch.float32} | {
@@ -126,11 +124,7 @@ def part_of_reader(
     read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int
 ) -> Part:
     """Return the part of stored elements; `read` returns those of a block as a new tensor."""
-
-    def numbers(blocks: Iterable[Block]) -> Iterator[Array]:
-        return map(_numbers_in, map(read, blocks))
-
-    return Part(shape, name, numbers, 1, axis, block_numel)
+    return Part(shape, name, lambda blocks: map(_numbers_in, map(read, blocks)), 1, axis, block_numel)
 
 
 def _numbers_in(raw: torch.Tensor) -> Array:
