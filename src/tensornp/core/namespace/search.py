@@ -84,14 +84,13 @@ in_dict = _CONTAINERS[dict]
 
 
 def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    yield from registered(module)
-    yield from ((step, child, "") for step, child in unregistered(module))
+    return itertools.chain(registered(module), unregistered(module))
 
 
-def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
+def unregistered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
         if name not in _MODULE_OWN and name != _TRACED:
-            yield _own_attribute(name), child
+            yield _own_attribute(name), child, ""
 
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:

@@ -150,8 +150,6 @@ def _inner_names(tensor: torch.Tensor) -> tuple[str, ...]:
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     """Return sizes as ints; -1 for symbolic ones, whose comparison would add a guard."""
-    if {int}.issuperset(map(type, sizes)):
-        return tuple(sizes)
     return tuple([n if type(n) is int else int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes])
 
 

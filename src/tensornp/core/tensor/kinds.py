@@ -116,8 +116,7 @@ class Dequantized(Kind):
     indexed_by = ".dequantize()"
 
     def holds(self, t: Any, bare: Any) -> bool:
-        cls = type(t)
-        return has_own_dispatch(cls) and cls.dequantize is not torch.Tensor.dequantize
+        return has_own_dispatch(type(t)) and type(t).dequantize is not torch.Tensor.dequantize
 
     def parts(self, t: Any) -> list[torch.Tensor]:
         return [value for _, value in own_attributes(t) if is_tensor(value)]
