@@ -43,7 +43,7 @@ class Part:
     read: Callable[[Iterable[Block]], Iterator[Array]]
     times: int = 1
     axis: int | None = None
-    block_numel: int = BLOCK_NUMEL
+    block_numel: int = 0
     order: tuple[int, ...] | None = None
 
     @functools.cached_property
@@ -56,8 +56,8 @@ class Part:
         return math.prod(self.shape) * self.per_element
 
     def blocks(self, several: int = 1) -> Iterator[Block]:
-        """Yield the blocks that cover all elements; each may be as large as `several`."""
-        return blocks_of(self.shape, several * self.block_numel // self.per_element)
+        """Yield the blocks that cover all elements; each may be as large as `several`, or `block_numel`."""
+        return blocks_of(self.shape, max(several * BLOCK_NUMEL, self.block_numel) // self.per_element)
 
 
 def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | None) -> tuple[list[int], Any, int]:
@@ -121,7 +121,7 @@ def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
 
 
 def part_of_reader(
-    read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int
+    read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int = 0
 ) -> Part:
     """Return the part of stored elements; `read` returns those of a block as a new tensor."""
     return Part(shape, name, lambda blocks: map(_numbers_in, map(read, blocks)), 1, axis, block_numel)
