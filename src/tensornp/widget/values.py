@@ -12,7 +12,7 @@ import torch
 from tensornp.core.lowlevel.text import format_nbytes
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.values.pictures.planes import may_be_read_unasked, overview_of
+from tensornp.core.values.pictures.planes import overview_of
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import (
     Index,
@@ -24,6 +24,7 @@ from tensornp.core.values.shown.window import (
     window_of,
     window_text,
 )
+from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.render.pictures.palette import heatmap_alt, legend_text
@@ -235,6 +236,6 @@ def _overview_offered(subject: Subject, window: Window, unasked_nbytes: int) -> 
     """Return the cost of an overview: "free", the bytes read, or ``""`` without one."""
     if not window.numel or all(size <= most for size, most in zip(window.plane, SEEN_WHOLE, strict=True)):
         return ""
-    if may_be_read_unasked(subject, window.plane, unasked_nbytes):
-        return "free"
-    return f"reads {format_nbytes(math.prod(window.plane) * subject.info.itemsize)}"
+    nbytes = math.prod(window.plane) * subject.info.itemsize
+    is_near = type(subject.tensor) is StoredValues or nbytes_unasked(subject.info) > 0
+    return "free" if is_near and nbytes <= unasked_nbytes else f"reads {format_nbytes(nbytes)}"

@@ -24,18 +24,16 @@ _NO_DATA = {
     "wrapped": "the values are wrapped by {wrapper} and cannot be read here; convert {instead}",
     "remote": "this rank holds only a part of a DTensor, placed {wrapper}: {shard}; convert t.to_local(), "
     'or call tnp.to_numpy(t, shard="full") on all ranks together',
+    "pending": "this rank's part of a DTensor, placed {wrapper}, is {pending}, and no value; "
+    'take tnp.to_numpy(t, shard="full") on all ranks together',
 }
-_PENDING = (
-    "this rank's part of a DTensor, placed {}, is {}, and no value; "
-    'take tnp.to_numpy(t, shard="full") on all ranks together'
-)
 
 
 def no_data_text(info: TensorInfo) -> str:
     while info.inner is not None and info.inner.data_state == info.data_state:
         info = info.inner
     if info.data_state == "remote" and info.shard is not None and info.shard.pending:
-        return _PENDING.format(info._wrapper, info.shard.pending)
+        return _NO_DATA["pending"].format(wrapper=info._wrapper, pending=info.shard.pending)
     held, reach = (info.storage.nbytes, info.storage.reach) if info.storage else (0, 0)
     inner = ", ".join(f"t.{name}" for name in info._inner_names)
     # A tensor of a lazy device is functionalized inside.

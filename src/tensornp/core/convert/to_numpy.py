@@ -237,7 +237,8 @@ def _execute(plan: ConversionPlan, tensor: Any) -> Any:
     if kind.gives_several:
         return [_execute(plan, part) for part in tensor.unbind()]
     if kind.is_masked:
-        return masked_array(_execute(plan, kind.inner(tensor)), kind.mask(tensor), plan.writeable)
+        mask = quietly(kind.parts(tensor)[0].cpu)
+        return masked_array(_execute(plan, kind.inner(tensor)), form_of(mask).kind.dense(mask), plan.writeable)
     inner = kind.awaited(tensor)
     return array_of(plan, tensor, kind) if inner is None else _execute(plan, inner)
 

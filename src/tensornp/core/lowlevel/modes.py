@@ -15,8 +15,6 @@ from tensornp.core.lowlevel.uncompiled import never_compiled
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_NOTHING = nullcontext()
-
 
 class _State(threading.local):
     """How the code of this thread runs; torch keeps its modes for each thread, too."""
@@ -38,7 +36,7 @@ def outside_modes(function: _F | None = None) -> _F | AbstractContextManager[Non
     Autograd records nothing there. Ctrl-C acts as in any `with` block.
     """
     if function is None:
-        return _NOTHING if _state.is_outside else _Outside()
+        return nullcontext() if _state.is_outside else _Outside()
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -41,12 +41,9 @@ def number_ranges(numbers: list[int]) -> Iterator[str]:
         yield f"{found[0]}..{found[-1]}" if len(found) > 1 else str(found[0])
 
 
-_ALL_SHARE = 0.995
-"""The share from which on two digits are 100 percent."""
-
-
 def percent(share: float) -> str:
-    return f"{100 * share:.2g}%" if 0 < share < _ALL_SHARE else f"{100 * share:,.0f}%"
+    # From there on, two digits are 100 percent.
+    return f"{100 * share:.2g}%" if 0 < share < 0.995 else f"{100 * share:,.0f}%"
 
 
 _MAX_QUOTED = 60

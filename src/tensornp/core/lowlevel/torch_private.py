@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 import torch
-from torch._C import DisableTorchFunction, _get_tracing_state, _len_torch_dispatch_stack, _len_torch_function_stack
-from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch._ops import _len_torch_dispatch_stack_pre_dispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tensornp.core.lowlevel.quiet import quietly
 
-__all__ = ["DisableTorchFunction"]
-
 _private: Any = torch._C
+_functorch: Any = torch._C._functorch
+DisableTorchFunction: Any = torch._C.DisableTorchFunction
 EnableTorchFunction: Any = torch._C._EnableTorchFunction
 InferenceMode: Any = torch._C._InferenceMode
 PLAIN_DISPATCH = (torch.Tensor.__torch_dispatch__, torch._C._disabled_torch_dispatch_impl)
@@ -32,18 +30,18 @@ _included_keys: Any = torch._C._dispatch_tls_local_include_set
 dispatch_keys: Any = torch._C._dispatch_keys
 disable_functorch: Any = torch._C._DisableFuncTorch
 disable_predispatch_modes = _disable_current_modes
-functorch_level = peek_interpreter_stack
-num_dispatch_modes = _len_torch_dispatch_stack
+functorch_level: Any = _functorch.peek_interpreter_stack
+num_dispatch_modes: Any = torch._C._len_torch_dispatch_stack
 num_predispatch_modes: Any = _len_torch_dispatch_stack_pre_dispatch
 pop_dispatch_mode: Any = torch._C._pop_torch_dispatch_stack
 push_dispatch_mode: Any = torch._C._push_on_torch_dispatch_stack
-num_function_modes = _len_torch_function_stack
+num_function_modes: Any = torch._C._len_torch_function_stack
 pop_function_mode: Any = torch._C._pop_torch_function_stack
 push_function_mode: Any = torch._C._push_on_torch_function_stack
-tracing_state = _get_tracing_state
+tracing_state: Any = torch._C._get_tracing_state
 set_tracing_state: Any = _private._set_tracing_state
 set_grad_enabled: Any = torch._C._set_grad_enabled
-is_functorch_wrapper = is_functorch_wrapped_tensor
+is_functorch_wrapper: Any = _functorch.is_functorch_wrapped_tensor
 is_functional_wrapper: Any = torch._is_functional_tensor
 """Whether functionalization wraps a tensor; its `numpy()` would return garbage."""
 is_zero_tensor: Any = torch._is_zerotensor
@@ -53,6 +51,7 @@ num_stored: Any = torch.Tensor._nnz
 storage_address: Any = _private._data_address
 """The address of the storage, or 0; unlike `data_ptr`, this does not copy a lazy storage."""
 _is_cow_tensor: Any = _private._is_cow_tensor
+set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 OF_TORCH = (torch.Tensor, torch.nn.Parameter)
 ScriptedTable: Any = torch.jit._script.OrderedDictWrapper
 """Holds the members of a module of `torch.jit.script`."""
@@ -70,11 +69,10 @@ def is_in_dispatch_mode_or_transform() -> bool:
 
 def inside_transforms(wrapper: torch.Tensor) -> tuple[torch.Tensor, bool]:
     """Return the tensor inside the wrappers of torch.func, and whether one belongs to vmap."""
-    functorch: Any = torch._C._functorch
     is_batched = False
     while is_functorch_wrapper(wrapper):
-        is_batched = is_batched or functorch.is_batchedtensor(wrapper)
-        wrapper = functorch.get_unwrapped(wrapper)
+        is_batched = is_batched or _functorch.is_batchedtensor(wrapper)
+        wrapper = _functorch.get_unwrapped(wrapper)
     return wrapper, is_batched
 
 
@@ -100,10 +98,6 @@ def is_lazily_copied(tensor: torch.Tensor) -> bool:
     except RuntimeError:
         # Sparse and other layouts have no storage to copy.
         return False
-
-
-def set_version(tensor: torch.Tensor, version: int) -> None:
-    torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
 
 
 def is_of_torch(obj: Any) -> TypeGuard[torch.Tensor]:

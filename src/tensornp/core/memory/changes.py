@@ -49,18 +49,12 @@ def fingerprint(tensor: torch.Tensor, max_nbytes: int) -> Fingerprint | None:
         parts = [part for part, _ in parts_of(tensor, has_all=True)]
         if not all(map(is_held, parts)):
             return None
-        digests: list[bytes] = []
-        one_in = 0
-        for part in parts:
-            for bits in _bits_of(plain(part)):
-                one = _of_bits(bits, max_nbytes)
-                if one is not None:
-                    digests.append(one.digest)
-                    one_in = max(one_in, one.one_in)
+        each = [_of_bits(bits, max_nbytes) for part in parts for bits in _bits_of(plain(part))]
     except Exception:
         # A display never fails: a class or a device that cannot be read has no fingerprint.
         return None
-    return Fingerprint(b"".join(digests), one_in) if one_in else None
+    known = [one for one in each if one is not None]
+    return Fingerprint(b"".join(one.digest for one in known), max(one.one_in for one in known)) if known else None
 
 
 def fingerprint_of_array(array: np.ndarray[Any, Any], max_nbytes: int) -> Fingerprint | None:

@@ -50,10 +50,6 @@ def footprint_of(obj: Any) -> tuple[tuple[Extent, ...], list[Span]]:
     return tuple(extents), spans
 
 
-def extents_of(obj: Any) -> tuple[Extent, ...]:
-    return footprint_of(obj)[0]
-
-
 def check_parts(tensor: torch.Tensor) -> None:
     """Raise NotReadError if the memory of a part was freed or shrunk: torch would crash."""
     for part, _ in parts_of(tensor, has_all=True):

@@ -115,9 +115,9 @@ def _share_counter(counter: torch.Tensor, tensor: torch.Tensor) -> bool:
         if tensor._version != version:
             return False
         try:
-            torch_private.set_version(counter, version + 1)
+            torch_private.set_versions((counter,), (version + 1,))
             return bool(tensor._version == version + 1)
         finally:
-            torch_private.set_version(counter, version)
+            torch_private.set_versions((counter,), (version,))
     except RuntimeError:
         return False

@@ -53,10 +53,10 @@ def saved_for(tensor: torch.Tensor, tracked: Iterable[torch.Tensor] = (), max_se
                 names[type(node).__name__] = None
                 oldest = min(oldest, node._sequence_nr())
             if unguarded.left_out:
-                return Saved(tuple(names), left_out=True, oldest=oldest)
+                break
             if not count % 64 and time.thread_time() > deadline:
                 return Saved(tuple(names), count, oldest=oldest)
-    return Saved(tuple(names), oldest=oldest)
+    return Saved(tuple(names), left_out=unguarded.left_out, oldest=oldest)
 
 
 def _nodes(waiting: list[Any]) -> Iterator[Any]:

@@ -15,7 +15,6 @@ from tensornp.core.namespace.search import Search, history_name
 from tensornp.core.tensor.paths import Kind, Path, expression_of, first_step
 
 RESULTS = ("Out[…]", "results")
-_TOP = 2**64
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +78,7 @@ def grouped(found: list[Found]) -> list[Group]:
     merged = merge_spans([span for item in found for span in item.spans])
     groups: dict[Any, Group] = {}
     for item in found:
-        spans = [merged[bisect_right(merged, (device, low, _TOP)) - 1] for device, low, _ in item.spans]
+        spans = [merged[bisect_right(merged, (device, low, 2**64)) - 1] for device, low, _ in item.spans]
         # The same object without memory (a meta tensor) under two names is one.
         first, *others = spans or [("", id(item.obj), 0)]
         group = groups.setdefault(first, Group([], []))

@@ -84,14 +84,13 @@ in_dict = _CONTAINERS[dict]
 
 
 def _in_module(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
-    yield from registered(module)
-    yield from ((step, child, "") for step, child in unregistered(module))
+    return itertools.chain(registered(module), unregistered(module))
 
 
-def unregistered(module: Any) -> Iterator[tuple[Any, Any]]:
+def unregistered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
     for name, child in items_of(object.__getattribute__(module, "__dict__")):
         if name not in _MODULE_OWN and name != _TRACED:
-            yield _own_attribute(name), child
+            yield _own_attribute(name), child, ""
 
 
 def registered(module: Any) -> Iterator[tuple[Any, Any, Kind]]:
@@ -163,7 +162,8 @@ class Search:
     """One search of a namespace and its result; the constructor searches.
 
     Names at hand come first, then what they hold, level by level and in turns, for `max_seconds` of this thread's own
-    time. `tracked` are the tensors that autograd has computed; `stopped` is a sentence if the search is incomplete.
+    time. `tracked` are the tensors that autograd has computed; `stopped` is a sentence if the search is incomplete, and
+    `left_out` if gradients were not read.
     """
 
     def __init__(self, namespace: Mapping[str, Any], max_seconds: float, visit: Visit) -> None:
@@ -176,11 +176,7 @@ class Search:
         self._skipped = False
         is_complete = self._run(namespace, max_seconds) and not self._skipped
         self.stopped = "" if is_complete else f"search stopped at {self._num_names:,} names"
-
-    @property
-    def left_out(self) -> str:
-        """The reason why gradients were not read, or ""."""
-        return NOT_LOOKED_AT if self._unguarded.left_out else ""
+        self.left_out = NOT_LOOKED_AT if self._unguarded.left_out else ""
 
     def name(self, path: Path) -> str:
         """Return the expression of a path; a parameter as a key is named."""

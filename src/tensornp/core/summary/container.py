@@ -16,7 +16,7 @@ from tensornp.core.lowlevel import modes
 from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
 from tensornp.core.lowlevel.text import legible, quoted
 from tensornp.core.memory.extents import Piece, counted_once
-from tensornp.core.memory.footprint import extents_of, is_freed
+from tensornp.core.memory.footprint import footprint_of, is_freed
 from tensornp.core.summary.card import Look, StatsBudget, TensorSummary, summarize, summarize_line
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.core.tensor.containers import BUILT_IN, is_container, is_seen, leaves
@@ -57,7 +57,14 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
             raise NotReadError("the memory of this array was freed by the tensor that it was made of; make it again")
         # Asking for `np.ma.MaskedArray` would import it for the first card.
         is_masked = type(array).__module__.startswith("numpy.ma")
-        text = _printed(array if is_masked else plain, options, num_first)
+        shown = array if is_masked else plain
+        if num_first is not None:
+            text = ", ".join(texts_of(shown.flat[:num_first], options.printoptions) + ["…"] * (shown.size > num_first))
+        else:
+            now = np.get_printoptions()
+            bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
+            with printing(options.printoptions, shown), bound:
+                text = repr(shown)
     except Exception as error:
         # A display never fails.
         refusal = str(error) if isinstance(error, TensornpError) else error_text(error)
@@ -67,15 +74,6 @@ def summarize_array(array: np.ndarray, options: DisplayOptions, num_first: int |
         type(array).__name__, plain.shape, legible(str(plain.dtype)), plain.nbytes, plain.strides, order,
         bool(plain.flags.writeable), text, refusal,
     )  # fmt: skip
-
-
-def _printed(array: np.ndarray, options: DisplayOptions, number: int | None) -> str:
-    if number is None:
-        now = np.get_printoptions()
-        bound = np.printoptions(threshold=min(now["threshold"], MAX_ELEMENTS), formatter=now["formatter"])
-        with printing(options.printoptions, array), bound:
-            return repr(array)
-    return ", ".join(texts_of(array.flat[:number], options.printoptions) + ["…"] * (array.size > number))
 
 
 MAX_LEAVES = 20_000
@@ -204,7 +202,7 @@ def _nbytes(found: Iterable[Any]) -> int:
     for one in found:
         # The row of an object that raises says what is wrong.
         with suppress(Exception):
-            extents = extents_of(one)
+            extents, _ = footprint_of(one)
             for part in extents:
                 low, high = part.bounds
                 # An expanded element counts once.

@@ -59,16 +59,16 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
         # The elements of sparse and nested tensors have no places.
         with suppress(TensornpError):
             places.append(locate(obj, what))
-    has_pictures = options.has_pictures
     # The shown plane has the first NaN or infinity.
     odd, picture = next((one.indices[0] for one in places if one.what in ("nan", "inf") and one.indices), ()), None
     # A sparse tensor may be too large to be made dense.
     with suppress(TensornpError):
-        picture = plane_map(obj, odd[:-2] or None) if has_pictures else None
+        picture = plane_map(obj, odd[:-2] or None) if options.has_pictures else None
     shard = card.info.shard if card is not None and card.info is not None else None
     origin = shard.offsets[axis] if shard is not None and shard.offsets is not None and axis is not None else 0
-    place = tuple(places)
-    return StatsSummary(name, described(obj), card, found, place, picture, axis, by_axis, origin, has_pictures)
+    return StatsSummary(
+        name, described(obj), card, found, tuple(places), picture, axis, by_axis, origin, options.has_pictures
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,12 @@ _WIDENED = {
     "complex32": ("complex64", "int32"),
 }
 
-_FLOAT4 = DtypeFacts("float4_e2m1fn_x2", None, "float32", extension="float4_e2m1fn", values_per_element=2)
-
 KNOWN: dict[str, DtypeFacts] = {
     **{name: DtypeFacts(name, name) for name in _NATIVE},
     **{name: DtypeFacts(name, None, widened, bits, name) for name, (widened, bits) in _WIDENED.items()},
-    _FLOAT4.name: _FLOAT4,
+    "float4_e2m1fn_x2": DtypeFacts(
+        "float4_e2m1fn_x2", None, "float32", extension="float4_e2m1fn", values_per_element=2
+    ),
 }
 """Every torch dtype whose values NumPy can hold, by its bare name."""
 EXTENSIONS = {facts.extension: facts for facts in KNOWN.values() if facts.extension}

@@ -168,10 +168,6 @@ class Kind:
     def detail(self, t: Any) -> str:
         return ""
 
-    def mask(self, t: Any) -> torch.Tensor | None:
-        """Return the dense mask on the CPU, True at shown elements; None if all are shown."""
-        return None
-
     def few(self, t: Any, places: Places) -> torch.Tensor:
         """Return the elements at `places`, dense and in new memory; raise NotReadError if they are not there."""
         numel = math.prod(Bare(t).shape)

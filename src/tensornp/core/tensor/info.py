@@ -107,7 +107,6 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         held = StorageSpan(own.data_ptr(), own.nbytes(), t.numel() * t.element_size())
     if held is not None and (held.reach > held.nbytes or (held.address == 0 and held.reach)):
         state, storage = "freed", held
-    inside = _inner_names(tensor) if state == "wrapped" else ()
     has_parts = state == "available" and (kind is SPARSE or kind.has_other_meaning)
     is_inference = t.is_inference()
     is_on_cpu = storage is not None and t.device.type == "cpu"
@@ -133,7 +132,7 @@ def _with_shape(tensor: torch.Tensor, t: Any, form: Form, inner: TensorInfo | No
         _is_unsharded=storage is not None and is_unsharded(tensor),
         data_state=state,
         _wrapper=form.wrapper,
-        _inner_names=inside,
+        _inner_names=_inner_names(tensor) if state == "wrapped" else (),
         kind=kind,
         detail=kind.detail(tensor) if state in ("available", "remote") or kind is LOCAL else "",
         inner=inner,
@@ -151,8 +150,6 @@ def _inner_names(tensor: torch.Tensor) -> tuple[str, ...]:
 
 def _sizes(sizes: Sequence[Any]) -> tuple[int, ...]:
     """Return sizes as ints; -1 for symbolic ones, whose comparison would add a guard."""
-    if {int}.issuperset(map(type, sizes)):
-        return tuple(sizes)
     return tuple([n if type(n) is int else int(n) if isinstance(n, (int, torch.Tensor)) else -1 for n in sizes])
 
 

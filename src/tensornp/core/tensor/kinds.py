@@ -11,7 +11,7 @@ from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-def
 from tensornp.core.lowlevel import torch_private
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor, own_attributes
 from tensornp.core.lowlevel.modes import PLAIN_KEYS
-from tensornp.core.lowlevel.quiet import plain, quietly
+from tensornp.core.lowlevel.quiet import plain
 from tensornp.core.lowlevel.text import counted, legible, with_article
 from tensornp.core.tensor.form import Bare, DataState, Form, Kind, Obstacle, Step, is_held, is_of_class
 from tensornp.core.tensor.layouts import Mkldnn, Quantized, Sparse, Strided, Zero
@@ -61,14 +61,6 @@ class Masked(Kind):
 
     def parts(self, t: Any) -> list[torch.Tensor]:
         return [t.get_mask()]
-
-    def mask(self, t: Any) -> torch.Tensor | None:
-        mask = t.get_mask()
-        return form_of(mask).kind.dense(quietly(mask.cpu))
-
-    def dense(self, t: Any) -> torch.Tensor:
-        data = t.get_data()
-        return form_of(data).kind.dense(data)
 
 
 class Local(Kind):
@@ -124,8 +116,7 @@ class Dequantized(Kind):
     indexed_by = ".dequantize()"
 
     def holds(self, t: Any, bare: Any) -> bool:
-        cls = type(t)
-        return has_own_dispatch(cls) and cls.dequantize is not torch.Tensor.dequantize
+        return has_own_dispatch(type(t)) and type(t).dequantize is not torch.Tensor.dequantize
 
     def parts(self, t: Any) -> list[torch.Tensor]:
         return [value for _, value in own_attributes(t) if is_tensor(value)]

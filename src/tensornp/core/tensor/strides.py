@@ -43,6 +43,12 @@ def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> 
 
 BLOCK_NUMEL = 2**17
 """Elements in one block: 512 KiB of float32, which stays in the L2 cache."""
+PIECE_NUMEL = 2**18
+"""Numbers for which temporary arrays are made at once."""
+
+
+def pieces_of(numbers: Any) -> Iterator[Any]:
+    return (numbers[at : at + PIECE_NUMEL] for at in range(0, len(numbers), PIECE_NUMEL))
 
 
 class Block(NamedTuple):

@@ -43,7 +43,7 @@ class Part:
     read: Callable[[Iterable[Block]], Iterator[Array]]
     times: int = 1
     axis: int | None = None
-    block_numel: int = BLOCK_NUMEL
+    block_numel: int = 0
     order: tuple[int, ...] | None = None
 
     @functools.cached_property
@@ -56,8 +56,8 @@ class Part:
         return math.prod(self.shape) * self.per_element
 
     def blocks(self, several: int = 1) -> Iterator[Block]:
-        """Yield the blocks that cover all elements; each may be as large as `several`."""
-        return blocks_of(self.shape, several * self.block_numel // self.per_element)
+        """Yield the blocks that cover all elements; each may be as large as `several`, or `block_numel`."""
+        return blocks_of(self.shape, max(several * BLOCK_NUMEL, self.block_numel) // self.per_element)
 
 
 def _by_stride(shape: tuple[int, ...], strides: tuple[int, ...], axis: int | None) -> tuple[list[int], Any, int]:
@@ -83,27 +83,24 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
-    shape = tuple(raw.shape)
     wide = _WIDE.get(raw.dtype, raw.dtype)
     is_plain = raw.device.type == "cpu" and raw.is_contiguous() and not (raw.is_conj() or raw.is_neg())
     # DLPack would copy a lazily copied storage.
     if wide is raw.dtype and is_plain and not torch_private.is_lazily_copied(raw):
+        # DLPack locks nothing; a copy takes as long as the sums: benchmark row "the figures".
+        shared = np.from_dlpack(raw.detach())
+        shared.flags.writeable = False
         for block in blocks:
-            # DLPack locks nothing; a copy takes as long as the sums: benchmark row "the figures".
-            shared = np.from_dlpack((raw if block.shape == shape else raw[block.key]).detach()).reshape(-1)
-            shared.flags.writeable = False
-            yield shared
+            yield shared[block.key].reshape(-1)
         return
-    buffer = torch.empty(min(raw.numel(), BLOCK_NUMEL), dtype=wide, device="cpu")
-    numbers = numpy_of(buffer)
+    buffer = torch.empty(0, dtype=wide, device="cpu")
     for block in blocks:
         values = STRIDED.dense(raw[block.key])
         count = values.numel()
         if count > len(buffer):
             buffer = torch.empty(count, dtype=wide, device="cpu")
-            numbers = numpy_of(buffer)
         _copy(buffer[:count], values.view(torch.uint8).ne(0) if raw.dtype == torch.bool else values)
-        yield numbers[:count]
+        yield numpy_of(buffer)[:count]
 
 
 _WIDE: dict[torch.dtype, torch.dtype] = {torch.bool: torch.uint8, torch.float16: torch.float32} | {
@@ -124,14 +121,10 @@ def _copy(target: torch.Tensor, source: torch.Tensor) -> None:
 
 
 def part_of_reader(
-    read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int
+    read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int = 0
 ) -> Part:
     """Return the part of stored elements; `read` returns those of a block as a new tensor."""
-
-    def numbers(blocks: Iterable[Block]) -> Iterator[Array]:
-        return map(_numbers_in, map(read, blocks))
-
-    return Part(shape, name, numbers, 1, axis, block_numel)
+    return Part(shape, name, lambda blocks: map(_numbers_in, map(read, blocks)), 1, axis, block_numel)
 
 
 def _numbers_in(raw: torch.Tensor) -> Array:

@@ -156,11 +156,9 @@ def _search(tensor: Any, what: str) -> tuple[Source, Any]:
     if len(source.parts) != 1:
         cure = "pass tnp.to_numpy(t), or of a nested tensor one of t.unbind()"
         raise BadRequestError(f"the elements of this tensor are not stored one by one; {cure}")
-    best = None
-    for flat in () if what in _IS_PLACE else _numbers(source, what):
-        finite = flat[np.isfinite(flat)]
-        if finite.size:
-            found = finite.min() if what == "min" else finite.max()
-            is_better = best is None or (found < best if what == "min" else found > best)
-            best = found if is_better else best
-    return source, best
+    if what in _IS_PLACE:
+        return source, None
+    finite = (flat[np.isfinite(flat)] for flat in _numbers(source, what))
+    if what == "min":
+        return source, min((some.min() for some in finite if some.size), default=None)
+    return source, max((some.max() for some in finite if some.size), default=None)

@@ -106,7 +106,7 @@ def _of_stored(values: StoredValues, axis: int | None, in_order: bool) -> Source
         def read(block: Block) -> torch.Tensor:
             return read_flat(place_of(block.start, shape), math.prod(block.shape))
 
-        part = part_of_reader(read, shape, values.dtype, axis, BLOCK_NUMEL)
+        part = part_of_reader(read, shape, values.dtype, axis)
     order = tuple(range(len(values.shape))) if axis is None else None
     return Source((part,), values.dtype, values.info._array_shape, axis=axis, order=order)
 

@@ -22,7 +22,6 @@ from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
 Box = tuple[slice, ...]
-MASKED_ARRAY = "a masked array hides elements; pass a.compressed(), or a.data for all"
 
 
 @final
@@ -66,7 +65,7 @@ class StoredValues:
 def values_of_array(array: Array) -> torch.Tensor:
     """Return a tensor over an array, to read it; raise UnsupportedArrayError for other dtypes."""
     if issubclass(type(array), np.ma.MaskedArray):
-        raise BadRequestError(MASKED_ARRAY)
+        raise BadRequestError("a masked array hides elements; pass a.compressed(), or a.data for all")
     plain = np.ndarray.view(array, np.ndarray)
     return tensor_over(plain, facts_of(plain).name)
 

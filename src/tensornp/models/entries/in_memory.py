@@ -15,7 +15,7 @@ from tensornp.core.convert.to_numpy import as_local, plan, shard_of, to_numpy, w
 from tensornp.core.lowlevel.attributes import an_instance, error_text, is_tensor
 from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.torch_private import is_strided
-from tensornp.core.memory.footprint import extents_of
+from tensornp.core.memory.footprint import footprint_of
 from tensornp.core.tensor.dtypes import asked_dtype, name_of
 from tensornp.core.tensor.form import Bare, Step
 from tensornp.core.tensor.info import inspect
@@ -146,7 +146,7 @@ def _read(tensor: Any, facts: dict[str, Any]) -> None:
 
 
 def _stored(tensor: Any, nbytes: int, note: str) -> dict[str, Any]:
-    extents = extents_of(tensor)
+    extents, _ = footprint_of(tensor)
     return {"note": note, "nbytes": sum(e.bounds[1] - e.bounds[0] for e in extents) if extents else nbytes}
 
 

@@ -48,10 +48,10 @@ def _elements_of(entry: WeightEntry) -> object:
     if held is None or not entry.nbytes or entry.problem:
         return identity_of(entry)
     from tensornp.core.lowlevel.torch_private import is_lazily_copied
-    from tensornp.core.memory.footprint import extents_of
+    from tensornp.core.memory.footprint import footprint_of
 
     # The first write gives a lazy copy bytes of its own.
-    found = () if is_tensor(held) and is_lazily_copied(held) else extents_of(held)
+    found = () if is_tensor(held) and is_lazily_copied(held) else footprint_of(held)[0]
     return found[0] if len(found) == 1 else identity_of(entry)
 
 

@@ -76,7 +76,7 @@ class _Walk:
 
     def _list_attributes(self, module: Any, name: str, code: str) -> None:
         """List the tensors that are registered nowhere; modules and packed objects are noted."""
-        for step, child in unregistered(module):
+        for step, child, _ in unregistered(module):
             for leaf in self._listing.leaves(child, joined(name, step.lstrip(".")), code and code + step):
                 if is_module(leaf.what) or type(leaf.what) is torch.ScriptObject:
                     # An object of a script may hold packed weights.

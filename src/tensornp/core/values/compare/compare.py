@@ -21,7 +21,6 @@ from tensornp.core.values.stored import StoredValues, described
 from tensornp.errors import NoDataError
 
 Index = tuple[int, ...]
-MAX_REPR = 200
 _FEW = 0.1
 _NEARLY_ALL = 0.99
 NEARLY_ALL = "nearly all elements differ"
@@ -108,8 +107,7 @@ class Comparison:
             said.append(self.scope)
         if self._note:
             said.append(self._note)
-        text = f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
-        return text if len(text) <= MAX_REPR else f"{text[: MAX_REPR - 2]}…)"
+        return f"Comparison({'equal' if self.equal else 'not equal'}: {', '.join(said)})"
 
 
 @outside_modes

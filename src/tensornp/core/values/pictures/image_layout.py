@@ -120,15 +120,13 @@ def layout_of(
     fitting = [name for name in LAYOUTS if len(name) == len(shape)]
     if not fitting or (layout is not None and layout not in fitting):
         wanted = f"{layout}, which has {len(layout)} dimensions" if layout is not None else "picture"
-        cure = " or ".join(f"layout={name!r}" for name in fitting) or _CURE
+        any_shape = "two to four dimensions: rows and columns, with channels, or a batch of these"
+        cure = " or ".join(f"layout={name!r}" for name in fitting) or any_shape
         raise BadRequestError(f"shape {shape} is no {wanted}; pass {cure}")
     if 0 in shape:
         raise BadRequestError(f"a picture of shape {shape} has no pixels; pass one that has some")
     name, reason = (layout, "") if layout else _likeliest(shape)
     return _placed(name, reason, shape, max_tiles, max_pixels)
-
-
-_CURE = "two to four dimensions: rows and columns, with channels, or a batch of these"
 
 
 def _likeliest(shape: tuple[int, ...]) -> tuple[str, str]:

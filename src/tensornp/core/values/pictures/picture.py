@@ -95,7 +95,8 @@ def _unnormalized(colours: Values, asked: Asked) -> tuple[Values, str]:
     stds = _channel_numbers("std", asked.std, 1.0, colours)
     if not stds.all():
         raise BadRequestError(f"std={quoted(asked.std)} would have divided by 0; pass what the values were divided by")
-    return colours * stds + means, f"mean {_list_text(means)} and std {_list_text(stds)} undone"
+    mean, std = (", ".join([format_number(float(number)) for number in given]) for given in (means, stds))
+    return colours * stds + means, f"mean {mean} and std {std} undone"
 
 
 def _stretch(shown: Values, asked: Asked, is_integer: bool) -> tuple[float, float, str]:
@@ -121,10 +122,6 @@ def _channel_numbers(name: str, given: Numbers | None, default: float, colours: 
         each = f", or one for each of {num} channels" if num > 1 else ""
         raise BadRequestError(f"{name}={quoted(given)} does not fit; pass a number{each}")
     return found
-
-
-def _list_text(numbers: Values) -> str:
-    return ", ".join(format_number(float(number)) for number in numbers)
 
 
 MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
@@ -165,7 +162,8 @@ def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, 
     if subject.shard is not None:
         decide(inspect(obj))
     if subject.plan.dtype.kind == "c":
-        raise BadRequestError(_NO_BRIGHTNESS.format(described(obj).dtype))
+        cure = "pass real numbers, such as abs(), real or imag of complex ones"
+        raise BadRequestError(f"{described(obj).dtype} values are no brightness; {cure}")
     laid_out = layout_of(subject.shape, layout, max_tiles, max_pixels)
     if has_all and not laid_out.is_whole:
         raise TooLargeError(
@@ -176,6 +174,3 @@ def _read(obj: Any, layout: str | None, *, has_all: bool) -> tuple[ImageLayout, 
     shown = shown.transpose([laid_out.name.index(letter) for letter in (*laid_out.outer, "H", "W", *inner)])
     *outer, height, width, channels = shown.shape if inner else (*shown.shape, 1)
     return laid_out, shown.reshape(math.prod(outer), height, width, channels)
-
-
-_NO_BRIGHTNESS = "{} values are no brightness; pass real numbers, such as abs(), real or imag of complex ones"

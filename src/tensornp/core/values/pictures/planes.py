@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,6 @@ from tensornp.core.values.pictures.heatmap import Heatmap, heatmap_of
 from tensornp.core.values.pictures.image_layout import plane_at
 from tensornp.core.values.shown.preview import gathered
 from tensornp.core.values.shown.window import Subject, Window, elements_in, subject_of, window_of
-from tensornp.core.values.sources import nbytes_unasked
 from tensornp.core.values.stats.figures import modulus_of
 from tensornp.core.values.stored import Box, StoredValues
 from tensornp.errors import NoDataError
@@ -61,12 +59,6 @@ def difference_of(first: Subject, second: Subject) -> StoredValues:
 
     name = np.dtype(dtype).name
     return StoredValues(first.shape, name, lambda box: torch.from_numpy(read(box)), where="difference")
-
-
-def may_be_read_unasked(subject: Subject, shape: tuple[int, ...], max_nbytes: int) -> bool:
-    is_stored = type(subject.tensor) is StoredValues
-    is_free = is_stored or nbytes_unasked(subject.info) > 0
-    return is_free and math.prod(shape) * subject.info.itemsize <= max_nbytes
 
 
 @outside_modes

@@ -89,8 +89,6 @@ class Preview:
 
 MAX_ELEMENTS = 100_000
 """Elements that a card prints at most, whatever the print options ask."""
-_FIRST_PRECISION = 4
-"""Digits of the first values in a table, where NumPy would print eight."""
 _SEPARATOR = "\x1f"
 """Between values that are taken outside_modes again: a formatter of the user's may write commas."""
 _NO_LINE_BREAK = 10**9
@@ -216,12 +214,11 @@ def first_values(
 def texts_of(array: np.ndarray[Any, Any], own: Mapping[str, Any] = AUTO) -> list[str]:
     """Return NumPy's text of each element of a flat array, in four digits where NumPy would print eight."""
     shown = np.asarray(array.compressed() if isinstance(array, np.ma.MaskedArray) else array)
-
     with printing(own, array):
         now = np.get_printoptions()
         is_chosen = now["suppress"] or isinstance(own.get("precision"), int)
         text = np.array2string(
-            shown, precision=now["precision"] if is_chosen else min(now["precision"], _FIRST_PRECISION),
+            shown, precision=now["precision"] if is_chosen else min(now["precision"], _COMPACT_PRECISION),
             separator=_SEPARATOR, threshold=shown.size + 1, max_line_width=_NO_LINE_BREAK,
         )  # fmt: skip
     texts = iter(text[1:-1].split(_SEPARATOR))

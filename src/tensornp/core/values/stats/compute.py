@@ -18,7 +18,7 @@ from tensornp.core.lowlevel.modes import outside_modes
 from tensornp.core.lowlevel.text import quoted
 from tensornp.core.memory.changes import digest_of
 from tensornp.core.tensor.facts import TensorInfo
-from tensornp.core.tensor.strides import BLOCK_NUMEL, Block, place_of
+from tensornp.core.tensor.strides import Block, pieces_of, place_of
 from tensornp.core.values.blocks import Part
 from tensornp.core.values.sources import Source, source_of
 from tensornp.core.values.stats import fast, figures
@@ -33,7 +33,7 @@ ALL_NUMEL = 2**24
 SAMPLE_NUMEL = 2**20
 """Elements of a sample, at least."""
 TASK_BLOCKS, _FUSED_BLOCKS = 64, 8
-"""Blocks of a task, and those that numba reads at once, since the loop over blocks takes as long as its own."""
+"""Blocks of a task, and those that are read at once, since the loop over blocks takes as long as that of numba."""
 Progress = Callable[[int, int], bool]
 """Receives the number of elements read, and of all; False ends the scan."""
 
@@ -140,7 +140,7 @@ class Tasks:
 
     def __iter__(self) -> Iterator[tuple[Part, list[Block]]]:
         for part in self._source.parts:
-            several = _FUSED_BLOCKS if self._kernels is not None and part.dtype == "float32" else 1
+            several = _FUSED_BLOCKS if part.dtype == "float32" else 1
             blocks = part.blocks(several)
             while some := list(itertools.islice(blocks, max(TASK_BLOCKS // several, 1))):
                 yield part, some
@@ -157,16 +157,15 @@ class Tasks:
                 digests.append(digest_of(numbers))
                 self._add_squares(squares, numbers, place_of(block.start, part.shape) * part.per_element)
             sizes = figures.modulus_of(numbers) if self._is_complex else numbers
-            new = self._figures_of(sizes)
+            kernels = self._kernels if sizes.dtype == np.float32 else None
+            new = figures.figures_of(sizes, figures.walk if kernels is None else kernels.walk)
             found.append(new)
             if self._has_distribution:
                 finite = sizes if new.finite == sizes.size else sizes[np.isfinite(sizes)]
                 if codes is None:
                     kept.append(finite[::one_in].astype(np.float64))
-                elif self._kernels is not None and finite.dtype == np.float32:
-                    is_exact &= not self._kernels.add_codes(finite.view(np.uint32), codes)
                 else:
-                    is_exact &= add_codes(codes, finite)
+                    is_exact &= (add_codes if kernels is None else kernels.add_codes)(codes, finite)
         stats = figures.times(sum_of(found), part.times)
         if self._has_distribution and codes is None:
             numbers = np.concatenate(kept)
@@ -176,24 +175,15 @@ class Tasks:
             stats = replace(stats, distribution=of_codes(codes * part.times, is_exact=is_exact, one_in=one_in))
         return Tally(stats, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
 
-    def _figures_of(self, numbers: Array) -> TensorStats:
-        if self._kernels is not None and numbers.dtype == np.float32 and numbers.size:
-            found = self._kernels.figures_of(numbers)
-            if found is not None:
-                return found
-        return sum_of(
-            [figures.figures_of(numbers[at : at + BLOCK_NUMEL]) for at in range(0, numbers.size, BLOCK_NUMEL)]
-        )
-
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:
-        for at in range(0, numbers.size, BLOCK_NUMEL) if squares else ():
-            some = numbers[at : at + BLOCK_NUMEL]
+        for some in pieces_of(numbers) if squares else ():
             wide = np.square(some, dtype=np.float64)
             if some.dtype == np.float64:
                 # A square that is too small for a float is unknown, and not zero.
                 wide[(wide == 0) & (some != 0)] = np.nan
             for sums, (_, _, inner) in zip(squares, self._layout, strict=True):
-                figures.add_by_index(sums, wide, start + at, inner)
+                figures.add_by_index(sums, wide, start, inner)
+            start += some.size
 
     @np.errstate(all="ignore")
     def result(self, tallies: Iterable[Tally]) -> TensorStats:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tensornp.core.lowlevel.uncompiled import never_compiled
+from tensornp.core.tensor.strides import pieces_of
 
 Array = np.ndarray[Any, Any]
 MAX_KEPT = 2**14
@@ -142,7 +143,7 @@ def distribution_of(numbers: Array, counts: Array, *, is_exact: bool = True, one
     return of_codes(totals, is_exact=is_exact and are_codes, one_in=one_in)
 
 
-def bits_of(numbers: Array) -> tuple[Array, bool]:
+def bits_of(numbers: Array, may_be_exact: bool = True) -> tuple[Array, bool]:
     """Return the bits of finite numbers as float32, and whether their codes tell them exactly."""
     # Integers go through float64, as those that are kept do.
     wide = numbers if numbers.dtype == np.float32 else numbers.astype(np.float64, copy=False)
@@ -150,15 +151,17 @@ def bits_of(numbers: Array) -> tuple[Array, bool]:
     if single is not wide:
         single = single.clip(-_LARGEST, _LARGEST)
     bits = single.view(np.uint32)
-    is_exact = not np.bitwise_or.reduce(bits) & _LOW_BITS
-    return bits, bool(is_exact) and (single is wide or bool((single == wide).all()))
+    is_exact = may_be_exact and not np.bitwise_or.reduce(bits) & _LOW_BITS
+    return bits, is_exact and (single is wide or bool((single == wide).all()))
 
 
 def add_codes(counts: Array, numbers: Array) -> bool:
     """Count finite numbers by their codes; return whether these tell them exactly."""
-    bits, is_exact = bits_of(numbers)
-    # NumPy casts uint32 to its own index type six times as slowly.
-    counts += np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
+    is_exact = True
+    for some in pieces_of(numbers):
+        bits, is_exact = bits_of(some, is_exact)
+        # NumPy casts uint32 to its own index type six times as slowly.
+        counts += np.bincount((bits >> 16).astype(np.intp), minlength=NUM_CODES)
     return is_exact
 
 

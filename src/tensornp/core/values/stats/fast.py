@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensornp.core.values.stats.figures import MAX_CANCELLED
-from tensornp.core.values.stats.record import TensorStats
+from tensornp.core.values.stats.figures import Walked
 
 Array = np.ndarray[Any, Any]
 MAX_NBYTES_PLAIN = 2**22
 """Bytes of float32 up to which NumPy is fast enough."""
 _NUM_CACHED = 2**12
 """Elements that stay in the first cache for the second loop."""
-_INFINITE = 0x7F800000
 _log = logging.getLogger("tensornp")
 
 
-def _walk(floats: Any, signed: Any, unsigned: Any, sums: Any, ends: Any) -> None:
+def _find(floats: Any, signed: Any, unsigned: Any, sums: Any, ends: Any) -> None:
     """Find the sum, the sum of squares, and the ends of the bits as signed and as unsigned integers."""
     total, squares = 0.0, 0.0
     least, most, first, last = signed[0], signed[0], unsigned[0], unsigned[0]
@@ -60,27 +57,22 @@ def _read_only(numbers: Array) -> Array:
 
 
 class Kernels(NamedTuple):
-    walk: Any
-    count_codes: Any
+    find: Any
+    count: Any
 
-    def add_codes(self, bits: Array, counts: Array) -> int:
-        return int(self.count_codes(_read_only(bits), counts))
+    def add_codes(self, counts: Array, numbers: Array) -> bool:
+        return not self.count(_read_only(numbers.view(np.uint32)), counts)
 
-    def figures_of(self, numbers: Array) -> TensorStats | None:
-        sums, ends, size = np.empty(2), np.empty(4, np.int64), numbers.size
+    def walk(self, numbers: Array) -> Walked:
+        sums, ends = np.empty(2), np.empty(4, np.int64)
         numbers = _read_only(numbers)
-        self.walk(numbers, numbers.view(np.int32), numbers.view(np.uint32), sums, ends)
-        (total, squares), (least, most, first, last) = sums.tolist(), ends.tolist()
-        mean = total / size
-        variance = squares / size - mean * mean
-        if most >= _INFINITE or last >= _INFINITE + 2**31 or variance * MAX_CANCELLED <= mean * mean:
-            return None
+        self.find(numbers, numbers.view(np.int32), numbers.view(np.uint32), sums, ends)
+        least, most, first, last = ends.tolist()
         # The bits of negative floats are larger as unsigned integers, and fall as the floats rise.
         bits = [last if least < 0 else first, most if most >= 0 else first]
-        low, high = np.array(bits, np.uint32).view(np.float32).tolist()
-        has_zeros = first == 0 or least == -(2**31)
-        zeros = size - int(np.count_nonzero(numbers)) if has_zeros else 0
-        return TensorStats(size, 0, 0, 0, zeros, low + 0.0, high + 0.0, total, mean, math.sqrt(variance))
+        low, high = np.array(bits, np.uint32).view(np.float32)
+        zeros = int(np.count_nonzero(numbers == 0)) if first == 0 or least == -(2**31) else 0
+        return low, high, zeros, *sums.tolist()
 
 
 @functools.cache
@@ -90,11 +82,11 @@ def load() -> Kernels | None:
 
         if vars(config).get("DISABLE_JIT"):
             return None
-        walk = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})(_walk)
-        kernels = Kernels(walk, njit(nogil=True, cache=True)(_count))
+        find = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz"})(_find)
+        kernels = Kernels(find, njit(nogil=True, cache=True)(_count))
         # Both are compiled here, where an error says that numba cannot be used.
-        kernels.figures_of(np.zeros(1, np.float32))
-        kernels.add_codes(np.zeros(1, np.uint32), np.zeros(2**16, np.int64))
+        kernels.walk(np.zeros(1, np.float32))
+        kernels.add_codes(np.zeros(2**16, np.int64), np.zeros(1, np.float32))
     except ModuleNotFoundError:
         return None
     except Exception as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tensornp.core.tensor.strides import PIECE_NUMEL, pieces_of
 from tensornp.core.values.sources import Source
 from tensornp.core.values.stats.record import MIN_RATIO, ChannelNorms, TensorStats
 from tensornp.errors import TooLargeError
@@ -18,44 +19,54 @@ Number = int | float
 _ROW_NUMEL = 2**13
 MAX_CANCELLED = 1e4
 """Ratio of the squared mean to the variance up to which the mean square gives the variance."""
+Walked = tuple[Any, Any, int, Number, float]
+"""The extremes of numbers, how many are zero, their sum and the sum of their squares."""
 
 
-def figures_of(numbers: Array) -> TensorStats:
+def figures_of(numbers: Array, walk: Callable[[Array], Walked]) -> TensorStats:
     count, nan, posinf, neginf = numbers.size, 0, 0, 0
-    low, high = numbers.min(), numbers.max()
-    # NumPy returns NaN for the extremes if one number is NaN.
+    low, high, zeros, total, squares = walk(numbers)
+    # One end is not finite if one number is not.
     if not (np.isfinite(low) and np.isfinite(high)):
         nan = int(np.count_nonzero(np.isnan(numbers)))
         posinf, neginf = (int(np.count_nonzero(numbers == limit)) for limit in (np.inf, -np.inf))
         numbers = numbers[np.isfinite(numbers)]
         if not numbers.size:
             return TensorStats(count, nan, posinf, neginf)
-        low, high = numbers.min(), numbers.max()
-    # Counting the zeros of a comparison is four times as fast as counting those of floats.
-    zeros = int(np.count_nonzero(numbers == 0)) if low <= 0 <= high else 0
-    total, mean, std = _moments(numbers)
+        low, high, zeros, total, squares = walk(numbers)
     # No zero has a sign here.
-    return TensorStats(count, nan, posinf, neginf, zeros, low.item() + 0, high.item() + 0, total, mean, std)
+    low, high = low.item() + 0, high.item() + 0
+    mean, variance = float(low), 0.0
+    if low != high:
+        mean = total / numbers.size
+        variance = squares / numbers.size - mean * mean
+        if not variance * MAX_CANCELLED > mean * mean:
+            variance = sum(sum_of_squares(some.astype(np.float64) - mean) for some in pieces_of(numbers)) / numbers.size
+    return TensorStats(count, nan, posinf, neginf, zeros, low, high, total, mean, math.sqrt(variance))
 
 
-def _moments(numbers: Array) -> tuple[Number, float, float]:
-    wide = numbers.astype(np.float64)
-    total: Number
-    if numbers.dtype.kind == "f":
-        total = float(wide.sum())
-    elif numbers.itemsize < 8:
-        total = int(numbers.sum(dtype=np.int64))
-    else:
-        # The sums of both halves fit 64 bits.
-        total = int((numbers >> 32).sum()) * 2**32 + int((numbers & 0xFFFFFFFF).sum())
-    if numbers[0] == numbers[-1] and (numbers == numbers[0]).all():
-        return total, float(wide[0]), 0.0
-    mean = total / numbers.size
-    variance = sum_of_squares(wide) / numbers.size - mean * mean
-    if not variance * MAX_CANCELLED > mean * mean:
-        wide -= mean
-        variance = sum_of_squares(wide) / numbers.size
-    return total, mean, math.sqrt(variance)
+def walk(numbers: Array) -> Walked:
+    low, high, zeros, squares = numbers[0], numbers[0], 0, 0.0
+    total: Number = 0
+    # One buffer for all: the system maps large temporary arrays anew each time.
+    buffer = np.empty(min(numbers.size, PIECE_NUMEL))
+    for some in pieces_of(numbers):
+        low, high = some.min(initial=low), some.max(initial=high)
+        if low <= 0 <= high:
+            # Counting the zeros of a comparison is four times as fast as counting those of floats.
+            zeros += int(np.count_nonzero(some == 0))
+        wide = buffer[: some.size]
+        wide[:] = some
+        squares += sum_of_squares(wide)
+        if some.dtype.kind == "f":
+            # A fifth faster than `sum`.
+            total += float(np.einsum("i->", wide))
+        elif some.itemsize < 8:
+            total += int(some.sum(dtype=np.int64))
+        else:
+            # The sums of both halves fit 64 bits.
+            total += int((some >> 32).sum()) * 2**32 + int((some & 0xFFFFFFFF).sum())
+    return low, high, zeros, total, squares
 
 
 def sum_of_squares(wide: Array) -> float:
@@ -80,10 +91,8 @@ def modulus_of(numbers: Array) -> Array:
 
 
 def times(stats: TensorStats, factor: int) -> TensorStats:
-    return replace(
-        stats, count=stats.count * factor, nan=stats.nan * factor, posinf=stats.posinf * factor,
-        neginf=stats.neginf * factor, zeros=stats.zeros * factor, sum=stats.sum * factor,
-    )  # fmt: skip
+    added_up = ("count", "nan", "posinf", "neginf", "zeros", "sum")
+    return replace(stats, **{name: getattr(stats, name) * factor for name in added_up})
 
 
 MAX_INDICES = 2**20
@@ -159,21 +168,18 @@ def stats_by_axis(source: Source) -> TensorStats:
     return replace(found, scope=source.scope, is_complex=source.dtype.startswith("complex"))
 
 
-Along = tuple[int, int, int]
 _MIN_CHANNELS, _MAX_CHANNELS = 8, 2**18
 """A median of fewer says little; more would make the result of a task large."""
-_AXES = (0, 1)
-"""Outputs and inputs of a weight of torch."""
 _MAX_TOLD = 5
 
 
-def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[Along, ...]:
+def layout_of(shape: tuple[int, ...], order: tuple[int, ...] | None, dtype: str) -> tuple[tuple[int, int, int], ...]:
     """Return axis, size and elements of an index for the channels of a float weight in this order."""
     if order is None or len(shape) < 2 or not dtype.startswith(("float", "bfloat")):
         return ()
     return tuple(
         (axis, shape[axis], math.prod(shape[d] for d in order[order.index(axis) + 1 :]))
-        for axis in _AXES
+        for axis in (0, 1)
         if _MIN_CHANNELS <= shape[axis] <= _MAX_CHANNELS and math.prod(shape) > shape[axis]
     )
 
@@ -191,7 +197,7 @@ def add_by_index(sums: Array, numbers: Array, start: int, inner: int) -> None:
     sums[: rest.size - whole] += rest[whole:]
 
 
-def norms_of(layout: tuple[Along, ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
+def norms_of(layout: tuple[tuple[int, int, int], ...], found: Iterable[tuple[Array, ...]]) -> tuple[ChannelNorms, ...]:
     squares = [np.zeros(size) for _, size, _ in layout]
     for of_task in found:
         for whole, part in zip(squares, of_task, strict=True):
