@@ -27,7 +27,8 @@ from tensornp.core.values.stats.record import PARTIAL, HistogramChoice, TensorSt
 from tensornp.errors import BadRequestError
 
 Array = np.ndarray[Any, Any]
-_PARALLEL_NUMEL, _MAX_CORES = 2**22, 16
+_PARALLEL_NUMEL, _MAX_CORES = 2**22, 8
+"""Elements that several threads read, and threads at most, of which each may hold 8 MiB."""
 ALL_NUMEL = 2**24
 """Elements up to which all are counted in the distribution, unless others are requested."""
 SAMPLE_NUMEL = 2**20
