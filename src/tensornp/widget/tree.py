@@ -11,7 +11,7 @@ from tensornp.models.outline.columns import Asked
 from tensornp.render.layout.tree import TreeColumn, TreeRow, head_html, note_html, row_html
 from tensornp.widget.page import NONSENSE, integer_of
 
-MAX_ROWS, MAX_FOUND = 500, 50
+MAX_ROWS, MAX_FOUND = 500, 40
 """Rows of a list or below one branch, and those of a search, which are sent at each letter."""
 _MAX_OPEN = 10_000
 _NAME_WIDTH = 48

@@ -129,7 +129,9 @@ class WeightTree(Tree):
         return self._sorted(chosen, asked) if asked.sort else chosen
 
     def _searched(self, text: str) -> Sequence[WeightEntry]:
-        return [self.weights[i] for i in searched(text, self.names, self._facts, self._lowered)]
+        found = searched(text, self.names, self._facts, self._lowered)
+        # The first letters fit nearly all.
+        return self.weights if len(found) == len(self.weights) else [self.weights[i] for i in found]
 
     @cached_property
     def _lowered(self) -> list[str]:
@@ -178,7 +180,7 @@ class WeightTree(Tree):
         weights = listed
         if listed is not None and self._modules:
             weights = [one for one in listed if isinstance(one, WeightEntry)]
-        sums = self.sums if weights is None else self.sums_of(weights)
+        sums = self.sums if weights is None or len(weights) == len(self.weights) else self.sums_of(weights)
         size = f"{counted(sums.numel, 'element')} · {format_nbytes(sums.nbytes)}"
         # The heading has the totals of all weights, among them overlapping ones.
         is_part = sums.num_weights != len(self.weights)
