@@ -234,7 +234,6 @@ def _progress() -> Any:
 def _trouble(text: str) -> int:
     from tensornp.core.lowlevel.text import legible
 
-    # A stream that was closed before the start is None.
     with suppress(AttributeError, OSError):
         print(f"tensornp: {legible(text)}", file=sys.stderr, flush=True)
     return TROUBLE

@@ -230,5 +230,4 @@ class Live:
         if type(summary).__name__ == "WeightsComparison" and keeps_outputs_apart(self._shell):
             # Its rows open below those of the printed table.
             return None
-        facts = {"options": self._options(), "binder": self._bind}
-        return live_part(summary, self._shell.user_ns, opened, anchor, **facts)
+        return live_part(summary, self._shell.user_ns, opened, anchor, options=self._options(), binder=self._bind)
