@@ -81,7 +81,7 @@ class ComparisonTable(LiveTable):
 
 @outside_modes
 def _versions_of(pair: _Pair) -> list[int | None]:
-    """Return how often torch has counted a write to each; None for files, arrays and inference tensors."""
+    """Return the number of writes that torch has counted for each; None for files and arrays."""
     tensors = [one.tensor if is_tensor(one.tensor) else None for one in pair]
     return [None if one is None or one.is_inference() else one._version for one in tensors]
 
