@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeVar
@@ -52,8 +52,9 @@ def backward_runs_elsewhere() -> bool:
     """
     if len(sys._current_frames()) == 1:
         return False
-    # A call that gives up the interpreter lock, so that no other thread asks for it before the read.
-    os.stat(os.devnull)
+    # A sleep, in which another thread takes the interpreter lock, so that none asks for it during this walk: f_back of
+    # a thread that goes on crashes. A quick call, such as os.stat, gives the lock up without such a switch.
+    time.sleep(0)
     frames = sys._current_frames()
     own = frames.pop(threading.get_ident())
     others = sum(map(_is_in_backward, frames.values()))
