@@ -103,6 +103,17 @@ def test_keys_move_as_in_a_grid(navigator: MakeNavigator) -> None:
         assert float(cell.inner_text()) == shown.tensor[tuple(place)].item(), key
 
 
+def test_a_page_of_one_dimension_goes_along_it(navigator: MakeNavigator) -> None:
+    """As far as numbers are seen."""
+    shown = navigator(counted(300))
+    shown.grid.locator("[tabindex='0']").focus()
+    num_seen = shown.grid.locator("td.tensornp-cell").count()
+    shown.press("PageDown")
+    expect(shown.cell(str(num_seen))).to_be_focused()
+    shown.press("PageUp")
+    expect(shown.cell("0")).to_be_focused()
+
+
 def test_an_index_is_gone_to_and_a_wrong_one_is_explained_beside_the_field(navigator: MakeNavigator) -> None:
     """`g` goes to the field, Enter to the cell, Escape back to where one was."""
     shown = navigator(counted(3, 100, 200))

@@ -133,7 +133,7 @@ class Values:
             "scope": shard.scope if shard is not None else "",
             "overview": _overview_offered(subject, window, looked_at.options.stats_nbytes),
             "show": shown,
-            "text": text,
+            "text": text if window.numel else "no elements",
             "faces": [label for label, _ in self.looked_at.faces],
         }
         if self.looked_at.faces:

@@ -233,15 +233,15 @@ export class Navigator {
   key({ key, target, altKey, ctrlKey, metaKey }) {
     if (key === "Escape") return this.escape(target);
     if (this.dead || !this.seen || altKey || metaKey || !this.grid.node.contains(target)) return false;
-    const { size } = this.seen;
+    const page = Number(this.seen.axes[0] === null);
     const far = (row, column) => () => this.far(row, column);
     const acts = {
       ArrowUp: () => this.step(0, -1),
       ArrowDown: () => this.step(0, 1),
       ArrowLeft: () => this.step(1, -1),
       ArrowRight: () => this.step(1, 1),
-      PageUp: () => this.step(0, -size[0]),
-      PageDown: () => this.step(0, size[0]),
+      PageUp: () => this.step(page, -this.seen.size[page]),
+      PageDown: () => this.step(page, this.seen.size[page]),
       Home: far(undefined, 0),
       End: far(undefined, Infinity),
       g: () => this.controls.index.focus(),
