@@ -52,8 +52,8 @@ def backward_runs_elsewhere() -> bool:
     """
     if len(sys._current_frames()) == 1:
         return False
-    # A sleep, in which another thread takes the interpreter lock, so that none asks for it during this walk: f_back of
-    # a thread that goes on crashes. A quick call, such as os.stat, gives the lock up without such a switch.
+    # Without a sleep, other threads may take the interpreter lock during this walk, and f_back crashes. A call that
+    # only gives the lock up, such as os.stat, was not enough.
     time.sleep(0)
     frames = sys._current_frames()
     own = frames.pop(threading.get_ident())

@@ -216,12 +216,8 @@ class _Storages(NamedTuple):
         return quantized(made, tensor.quantizer, partial(self._laid, name, code))
 
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
-        storage, dtype, shape, itemsize = (
-            tensor.storage,
-            tensor.dtype,
-            tensor.shape,
-            stored_dtype(tensor.dtype).itemsize,
-        )
+        storage, dtype, shape = tensor.storage, tensor.dtype, tensor.shape
+        itemsize = stored_dtype(dtype).itemsize
         record = self.records.get(storage.key) if storage is not None else None
         problem = why_unread(tensor, record)
         strides = None if tensor.problem else unless_in_order(shape, tensor.strides)

@@ -10,6 +10,7 @@ import io
 import pickle
 import struct
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,12 +20,9 @@ MAX_NBYTES = 2**26
 """Bytes of a pickle that is read; 300,000 tensors take 26 MB."""
 _MAX_INT_NBYTES = 1024
 _MAX_KEY_LENGTH = 16
+"""Parts of a tuple that is a key."""
 _NO_ITEMS: Mapping[Any, Any] = MappingProxyType({})
 _UNPICKLER: Any = pickle._Unpickler
-_LONG_BINPUT, _BINGET, _BININT1 = pickle.LONG_BINPUT[0], pickle.BINGET[0], pickle.BININT1[0]
-_BINUNICODE, _MARK, _TUPLE = pickle.BINUNICODE[0], pickle.MARK[0], pickle.TUPLE[0]
-_TUPLE2, _REDUCE, _STOP = pickle.TUPLE2[0], pickle.REDUCE[0], pickle.STOP[0]
-_UINT32 = struct.Struct("<I").unpack_from
 
 
 class Import(NamedTuple):
@@ -43,6 +41,9 @@ class Function(NamedTuple):
 
     what: Import
     make: Maker | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.what)
 
 
 class Opaque:
@@ -96,15 +97,17 @@ def read_pickle(
     """
     if len(data) > max_nbytes:
         raise CheckpointError(f"its pickle has {len(data):,} bytes; at most {max_nbytes:,} are read")
-    reader = _Reader(data, make, persistent)
+    stream = io.BytesIO(data)
+    reader = _Reader(stream, make, persistent)
     try:
         root = reader.load()
     except RecursionError:
         raise CheckpointError("its pickle is nested too deeply") from None
     except Exception:
         # Any error of any type: the pickle decides which operation gets which operands.
-        raise CheckpointError(f"its pickle is damaged or cut off before byte {min(reader.at, len(data)):,}") from None
-    return Pickled(root, reader.at, (*reader.functions,), frozenset(reader.called), (*reader.persistent,))
+        raise CheckpointError(f"its pickle is damaged or cut off before byte {stream.tell():,}") from None
+    functions = reader.functions
+    return Pickled(root, stream.tell(), (*functions,), frozenset(reader.called), (*reader.persistent,))
 
 
 class _Reader(_UNPICKLER):  # type: ignore[misc]
@@ -115,64 +118,23 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
 
     dispatch: ClassVar[dict[int, Any]] = dict(_UNPICKLER.dispatch)
 
-    def __init__(self, data: bytes, make: Callable[[Import], Maker | None], persistent: Maker) -> None:
-        super().__init__(io.BytesIO(), encoding="latin-1")
-        self.data, self.at = data, 0
-        self.metastack: list[Any] = []
-        self.stack: list[Any] = []
+    def __init__(self, stream: io.BytesIO, make: Callable[[Import], Maker | None], persistent: Maker) -> None:
+        super().__init__(stream, encoding="latin-1")
+        self.read, self.readline = stream.read, stream.readline
         self.functions: dict[Import, Function] = {}
         self.called: set[Import] = set()
         self.persistent: list[Any] = []
         self._make, self._persistent = make, persistent
 
     def load(self) -> Any:
-        """Return the root; the most frequent operations are carried out here, and the others by `dispatch`."""
-        data, at, memo, above, stack = self.data, 0, self.memo, self.metastack, self.stack
-        try:
-            while True:
-                code, at = data[at], at + 1
-                if code == _LONG_BINPUT:
-                    memo[_UINT32(data, at)[0]] = stack[-1]
-                    at += 4
-                elif code == _BININT1:
-                    stack.append(data[at])
-                    at += 1
-                elif code == _BINGET:
-                    stack.append(memo[data[at]])
-                    at += 1
-                elif code == _MARK:
-                    above.append(stack)
-                    stack = []
-                elif code == _TUPLE:
-                    items, stack = stack, above.pop()
-                    stack.append(tuple(items))
-                elif code == _TUPLE2:
-                    last = stack.pop()
-                    stack[-1] = (stack[-1], last)
-                elif code == _BINUNICODE:
-                    first = at + 4
-                    at = first + _UINT32(data, at)[0]
-                    stack.append(str(data[first:at], "utf-8", "surrogatepass"))
-                elif code == _REDUCE:
-                    args = stack.pop()
-                    stack[-1] = self.call(stack[-1], args)
-                else:
-                    self.at, self.stack, self.append = at, stack, stack.append
-                    if code == _STOP:
-                        break
-                    self.dispatch[code](self)
-                    at, stack = self.at, self.stack
-        finally:
-            self.at = max(at, self.at)
-        (root,) = stack
+        self.metastack: list[Any] = []
+        self.stack: list[Any] = []
+        self.append = self.stack.append
+        dispatch = self.dispatch
+        for code in iter(partial(self.read, 1), pickle.STOP):
+            dispatch[code[0]](self)
+        (root,) = self.stack
         return root
-
-    def read(self, nbytes: int) -> bytes:
-        self.at += nbytes
-        return self.data[self.at - nbytes : self.at]
-
-    def readline(self) -> bytes:
-        return self.read((self.data.find(b"\n", self.at) + 1 or len(self.data)) - self.at)
 
     def find_class(self, module: str, name: str) -> Function:
         what = Import(module, name)
@@ -185,9 +147,8 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         raise pickle.UnpicklingError
 
     def persistent_load(self, pid: Any) -> Any:
-        made = self._persistent(pid)
-        self.persistent.append(made)
-        return made
+        self.persistent.append(self._persistent(pid))
+        return self.persistent[-1]
 
     def call(self, func: Any, args: Any) -> Any:
         """Return the value of a known call, or an `Opaque`."""
@@ -203,7 +164,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
                 pass
         return Opaque(func.what, args)
 
-    def load_newobj(self) -> None:
+    def load_reduce(self) -> None:
         args = self.stack.pop()
         self.append(self.call(self.stack.pop(), args))
 
@@ -251,7 +212,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
 
     def load_long4(self) -> None:
         (nbytes,) = struct.unpack("<i", self.read(4))
-        if not 0 <= nbytes <= _MAX_INT_NBYTES:
+        if nbytes > _MAX_INT_NBYTES:
             raise pickle.UnpicklingError
         self.append(pickle.decode_long(self.read(nbytes)))
 
@@ -259,8 +220,9 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
         self.read(8)
 
 
-_CHANGED = {name[5:].upper(): one for name, one in vars(_Reader).items() if name.startswith("load_")}
-_Reader.dispatch |= {getattr(pickle, name)[0]: method for name, method in _CHANGED.items()}
+_CHANGED = ("REDUCE NEWOBJ_EX BUILD SETITEMS SETITEM DICT EMPTY_SET FROZENSET BYTEARRAY8 LONG4 FRAME").split()
+_Reader.dispatch |= {getattr(pickle, name)[0]: getattr(_Reader, f"load_{name.lower()}") for name in _CHANGED}
+_Reader.dispatch[pickle.NEWOBJ[0]] = _Reader.load_reduce
 
 
 def mapping_of(given: Any = ()) -> dict[Any, Any]:

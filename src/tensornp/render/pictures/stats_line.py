@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from html import escape
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.core.tensor.dtypes import name_of
-from tensornp.core.values.stats.distribution import Distribution, Histogram
+from tensornp.core.values.stats.distribution import Histogram
 from tensornp.core.values.stats.record import ALL, TensorStats, alarms_of, not_finite
 from tensornp.render.layout.style import FIGURES
 from tensornp.render.pictures.palette import sparkline_text
@@ -122,14 +121,8 @@ def told_histogram(stats: TensorStats, num_bins: int) -> Histogram | None:
     if stats.distribution is None or stats.min is None or not num_seen:
         return None
     num_told = _num_told(stats, num_seen, num_bins)
-    histogram = _histogram_of(stats.distribution, float(stats.min), float(stats.max), num_told)
+    histogram = stats.distribution.histogram(float(stats.min), float(stats.max), num_told)
     return histogram if len(histogram.counts) > 1 else None
-
-
-@functools.lru_cache(maxsize=1)
-def _histogram_of(known: Distribution, low: float, high: float, num_bins: int) -> Histogram:
-    """Return one histogram for the text and the picture of a card."""
-    return known.histogram(low, high, num_bins)
 
 
 def _num_told(stats: TensorStats, count: int, most: int) -> int:

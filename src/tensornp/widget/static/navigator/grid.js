@@ -44,9 +44,9 @@ export class Grid {
     this.seen = seen;
     const first = axes.map((axis) => (axis === null ? 0 : corner[axis]));
     [this.rowHeads, this.columnHeads].forEach((heads, i) => {
-      const [axis, none] = [axes[i], i ? (j) => j : () => " "];
+      const axis = axes[i];
       this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1));
-      heads.forEach((head, j) => (head.textContent = axis === null ? none(j) : places[axis][j]));
+      heads.forEach((head, j) => (head.textContent = axis === null ? [" ", j][i] : places[axis][j]));
     });
     this.cells.forEach((cell, k) => fill(cell, texts[k], shades[k]));
     [...this.node.rows].forEach((row, i) => {
