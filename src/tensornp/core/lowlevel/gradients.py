@@ -14,6 +14,7 @@ import torch
 NOT_LOOKED_AT = "another thread runs a backward: gradients were not read"
 _T = TypeVar("_T")
 _grad: Any = torch.Tensor.grad
+_requires_grad: Any = torch.Tensor.requires_grad
 _WRITERS = frozenset(["_engine_run_backward", "zero_grad"])
 """Functions of torch that write `.grad` and give up the interpreter lock meanwhile."""
 
@@ -31,8 +32,11 @@ class Unguarded:
         return None if self.left_out else get(obj)
 
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Return the gradient of a tensor; None if it has none, or must not be read."""
-        return self.read(_grad.__get__, tensor)
+        """Return the gradient of a tensor; None if it has none, or must not be read.
+
+        A backward writes only to tensors that require one.
+        """
+        return self.read(_grad.__get__, tensor) if _requires_grad.__get__(tensor) else _grad.__get__(tensor)
 
 
 def have_grads(tensors: Sequence[torch.Tensor]) -> list[bool]:

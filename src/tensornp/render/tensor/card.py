@@ -81,7 +81,7 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     if summary.stats is not None and not is_row:
         head += stats_line_html(summary.stats, summary.info, has_picture=options.has_pictures)
     if has_receipt:
-        head = card_receipt(summary, head, is_open=options.receipt == "open")
+        head = card_receipt(summary, badges, head, is_open=options.receipt == "open")
     if alarms:
         # A button must not stand in a summary, and leaves the fold in its place.
         head = f'<div style="{css.ALARMS}"><span>{alarms}</span><div>{head}</div></div>'

@@ -16,7 +16,7 @@ from tensornp.render.layout.document import Document, small_print
 from tensornp.render.layout.style import CARD, CODE, FIGURES, FOLD, HEAD, POINTER, SMALL_TEXT
 from tensornp.render.layout.words import in_parentheses, listed, parsed
 from tensornp.render.tensor.aliases import folded_lines
-from tensornp.render.tensor.badges import badges_of
+from tensornp.render.tensor.badges import Badge
 
 _CODE_WORD = f'<u style="{FOLD};{FIGURES}">code</u>'
 _USUAL = ("shape", "dtype", "device", "memory")
@@ -29,7 +29,7 @@ MAX_NAMES = 6
 """Names of tensors that are converted alike which are listed."""
 
 
-def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
+def card_receipt(summary: TensorSummary, badges: Iterable[Badge], head: str, *, is_open: bool) -> str:
     """Return the fold behind the `head` of a card: code, reasons, and the sentences of unusual badges."""
     plan, around = summary.plan, summary.surroundings
     assert plan is not None
@@ -37,7 +37,7 @@ def card_receipt(summary: TensorSummary, head: str, *, is_open: bool) -> str:
     told = [warning.casefold() for warning in plan.warnings]
     sentences = [
         f"{badge.text} – {badge.title}"
-        for badge in badges_of(summary)
+        for badge in badges
         if badge.kind not in _USUAL and badge.title.removesuffix(".").casefold() not in told
     ]
     code = statements(plan.code, around.expression)

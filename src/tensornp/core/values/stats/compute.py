@@ -152,7 +152,8 @@ class Tasks:
         numel = sum([math.prod(block.shape) for block in blocks]) * part.per_element
         squares, digests, kept, is_exact = [np.zeros(size) for _, size, _ in self._layout], [], [np.empty(0)], True
         one_in = min(self._one_in, part.numel)
-        codes = np.zeros(NUM_CODES, np.int64) if one_in == 1 and numel > MAX_KEPT else None
+        has_codes = self._has_distribution and one_in == 1 and numel > MAX_KEPT
+        codes = np.zeros(NUM_CODES, np.int64) if has_codes else None
         for block, numbers in zip(blocks, part.read(blocks), strict=True):
             if self._in_depth:
                 digests.append(digest_of(numbers))
@@ -167,13 +168,13 @@ class Tasks:
                     kept.append(finite[::one_in].astype(np.float64))
                 else:
                     is_exact &= (add_codes if kernels is None else kernels.add_codes)(codes, finite)
-        stats = figures.times(sum_of(found), part.times)
-        if self._has_distribution and codes is None:
+        made = None
+        if codes is not None:
+            made = of_codes(codes * part.times, is_exact=is_exact, one_in=one_in)
+        elif self._has_distribution:
             numbers = np.concatenate(kept)
             made = distribution_of(numbers, np.full(numbers.size, part.times), one_in=one_in)
-            stats = replace(stats, distribution=made)
-        elif self._has_distribution and codes is not None:
-            stats = replace(stats, distribution=of_codes(codes * part.times, is_exact=is_exact, one_in=one_in))
+        stats = replace(figures.times(sum_of(found), part.times), distribution=made)
         return Tally(stats, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
 
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:

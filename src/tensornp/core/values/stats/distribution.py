@@ -47,15 +47,16 @@ class Histogram:
 
     def cells(self, num_cells: int) -> Array:
         """Return the mean number of elements in equal intervals between the outer edges."""
-        low, high = self.edges[[0, -1]].tolist()
+        low, high = float(self.edges[0]), float(self.edges[-1])
         if low == high:
             return np.full(num_cells, self.counts.sum() / num_cells)
         # Halves, if the range is larger than any float.
         unit = 1.0 if math.isfinite(high - low) else 0.5
         shares = np.round((self.edges * unit - low * unit) / (high * unit - low * unit) * num_cells, _DECIMALS)
-        below = np.interp(np.arange(num_cells + 1), shares, np.concatenate(([0.0], np.cumsum(self.counts))))
+        total = np.concatenate(([0.0], self.counts.cumsum()))
+        below = np.interp(np.arange(num_cells + 1), shares, total)
         # If edges meet, everything between them is on the inner side.
-        below[0], below[-1] = 0, self.counts.sum()
+        below[0], below[-1] = total[0], total[-1]
         return np.diff(below)
 
 
@@ -112,16 +113,17 @@ class Distribution:
         if low == high or not len(lows):
             return Histogram(np.array([self.num_seen]), np.array([low, high]), self.scope)
         # The difference of the ends may be larger than any float.
-        steps = np.arange(1, num_bins)
-        wanted = low * (steps[::-1] / num_bins) + high * (steps / num_bins)
-        at = np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
-        is_inside = (lows[at] < wanted) & (wanted <= highs[at])
-        # With `return_index`, `unique` does not import masked arrays: a tenth of the first card.
-        inner, _ = np.unique(np.where(is_inside, lows[at], wanted), return_index=True)
-        edges = np.concatenate(([low], inner[(inner > low) & (inner < high)], [high]))
-        ends = np.concatenate(([0], np.searchsorted(lows, edges[1:-1], side="left"), [len(lows)]))
-        total = np.concatenate(([0], np.cumsum(self.counts)))
-        return Histogram(np.diff(total[ends]), edges, self.scope)
+        shares = np.arange(1, num_bins) / num_bins
+        # Rounding may order close ones otherwise.
+        inner = np.maximum.accumulate(low * shares[::-1] + high * shares)
+        if not self.is_exact:
+            at = np.maximum(lows.searchsorted(inner, side="right") - 1, 0)
+            inner = np.where((lows[at] < inner) & (inner <= highs[at]), lows[at], inner)
+        # Edges that meet are one.
+        inner = inner[(inner > np.concatenate(([low], inner[:-1]))) & (inner < high)]
+        ends = [0, *lows.searchsorted(inner), len(lows)]
+        total = np.concatenate(([0], self.counts.cumsum()))
+        return Histogram(np.diff(total[ends]), np.concatenate(([low], inner, [high])), self.scope)
 
 
 def of_codes(counts: Array, *, is_exact: bool, one_in: int = 1) -> Distribution:
