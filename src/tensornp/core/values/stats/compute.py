@@ -170,7 +170,8 @@ class Tasks:
                     is_exact &= (add_codes if kernels is None else kernels.add_codes)(codes, finite)
         made = None
         if codes is not None:
-            made = of_codes(codes * part.times, is_exact=is_exact, one_in=one_in)
+            codes *= part.times
+            made = of_codes(codes, is_exact=is_exact, one_in=one_in)
         elif self._has_distribution:
             numbers = np.concatenate(kept)
             made = distribution_of(numbers, np.full(numbers.size, part.times), one_in=one_in)
