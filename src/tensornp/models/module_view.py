@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -85,7 +84,7 @@ def preview_of(entry: WeightEntry, printoptions: Mapping[str, Any]) -> Preview:
     found = preview(subject.tensor, subject.info, subject.plan, max_elements=_MAX_ELEMENTS, printoptions=printoptions)
     if subject.shard is None:
         return found
-    return replace(found, note=", ".join(filter(None, (subject.shard.scope, found.note))))
+    return found._replace(note=", ".join(filter(None, (subject.shard.scope, found.note))))
 
 
 def summarize_entry(entry: WeightEntry, options: DisplayOptions) -> EntrySummary:

@@ -6,7 +6,6 @@ import ast
 import functools
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.render.layout.words import parsed
@@ -51,12 +50,12 @@ class Ledger:
         former = _former(record)
         around, change = self._search(tensor, info, former), _change(record, now)
         self._keep(tensor, info, now, former)
-        return replace(around, change=change) if change is not None else around
+        return around._replace(change=change) if change is not None else around
 
     def surroundings_of(self, tensor: Any, info: TensorInfo) -> Surroundings:
         """Return the surroundings and change of a tensor without a new snapshot."""
         record = self._record_of(tensor, info)
-        return replace(self._search(tensor, info, _former(record)), change=self.change_of(tensor, info))
+        return self._search(tensor, info, _former(record))._replace(change=self.change_of(tensor, info))
 
     def note_conversion(self, tensor: Any, array: Any) -> None:
         """Store a snapshot at a conversion to `array`."""

@@ -181,7 +181,7 @@ class TensorWidget(LivePart):
         with self._lock, self.hold_sync():
             # Another card may have taken its place meanwhile.
             if self._static is card:
-                self._paint(dataclasses.replace(self._now, stats=stats))
+                self._paint(self._now._replace(stats=stats))
         return {"text": "the statistics are in the card"}
 
     def _print_digits(self, _: Request) -> Answer:
@@ -221,9 +221,9 @@ class TensorWidget(LivePart):
         summary = summarize(tensor, options, self._look)
         if summary.mode != mode and summary.info is not None:
             raise BadRequestError(str(plan_modes(summary.info, self._options)[mode]))
-        around = dataclasses.replace(summary.surroundings, typed=self._static.surroundings.typed)
+        around = summary.surroundings._replace(typed=self._static.surroundings.typed)
         stats = summary.stats or self._now.stats
-        return dataclasses.replace(summary, surroundings=around, style=self._static.style, stats=stats)
+        return summary._replace(surroundings=around, style=self._static.style, stats=stats)
 
     def _paint(self, now: TensorSummary) -> None:
         self._now, info = now, now.info

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,8 +26,7 @@ NUM_SAMPLES = 64
 """Past the budget, so many pieces of so many bytes are read, evenly spread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """A digest of the bits of a tensor; about one byte in `one_in` was read."""
 
     digest: bytes
@@ -116,8 +114,7 @@ def _bytes_of(block: Any) -> memoryview:
 Cause = Literal["", "torch", "uncounted", "unknown", "moved", "may", "retyped"]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A tensor or an array at one moment, which is not kept alive; `event` names the cell.
 
     An array has neither `reference` nor `info`. `values` may be a copy.
@@ -137,8 +134,7 @@ class Snapshot:
         return self.values.nbytes if self.values is not None else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A change of a tensor or an array since an event.
 
     `cause` is "torch" (torch has counted a write), "uncounted", "unknown" (values changed), "retyped" (other dtype or

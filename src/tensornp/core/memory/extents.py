@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -22,8 +21,7 @@ Span = tuple[str, int, int]
 """A device, the address of the first byte and that after the last one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """The elements of a tensor or an array, as addresses.
 
     `strides` count bytes. `meaning` is the dtype with its lazy bits: equal bytes of two meanings are not the same

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 
@@ -62,8 +62,7 @@ class StatsBudget:
         return self.stats(obj, info, histogram=None) if is_float else None
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """The aliases of a tensor, the operations that have saved it, and its last change."""
 
     name: str = ""
@@ -97,8 +96,7 @@ MAX_WHOLE_IN_LINE = 10
 MAX_ROW_CHARACTERS = 50
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSummary:
+class TensorSummary(NamedTuple):
     """One tensor as a card shows it; `refusal` says why there is no array or no value."""
 
     type_name: str
@@ -138,7 +136,7 @@ def summarize(tensor: torch.Tensor, options: DisplayOptions, look: Look | None =
     if style == "auto":
         text = summary.preview.text if summary.preview is not None else "\n"
         style = "tiny" if "\n" not in text and len(text) <= MAX_ROW_CHARACTERS else "card"
-    return replace(summary, style=style, stats=StatsBudget(options.stats_nbytes).stats(tensor, summary.info))
+    return summary._replace(style=style, stats=StatsBudget(options.stats_nbytes).stats(tensor, summary.info))
 
 
 def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tuple[TensorInfo, Surroundings]:
@@ -149,9 +147,9 @@ def looked_at(tensor: torch.Tensor, info: TensorInfo, look: Look | None) -> tupl
             around = look(tensor, info)
         else:
             # The name is that of the tensor for which it stands.
-            around = replace(look(stood_for(tensor), info.inner), name="")
+            around = look(stood_for(tensor), info.inner)._replace(name="")
     except Exception as error:
-        around = replace(NO_SURROUNDINGS, left_out=f"the search for other names failed ({error_text(error)})")
+        around = NO_SURROUNDINGS._replace(left_out=f"the search for other names failed ({error_text(error)})")
     is_buffer = around.is_buffer or info.is_buffer
     if around.saved_for or is_buffer is not info.is_buffer:
         info = replace(info, _saved_for=around.saved_for, is_buffer=is_buffer)
@@ -168,7 +166,7 @@ def summarize_line(tensor: torch.Tensor, options: DisplayOptions, num_values: in
     if seen is None or found.info is None or found.info.shard is None or not found.info._has_part:
         return found
     # A line has no other place for it.
-    return replace(found, preview=Preview(f"{seen.text} ({found.info.shard.scope})"))
+    return found._replace(preview=Preview(f"{seen.text} ({found.info.shard.scope})"))
 
 
 Show = Callable[[torch.Tensor, TensorInfo, ConversionPlan], Preview]
@@ -195,7 +193,7 @@ def _shown(tensor: Any, info: TensorInfo, plan: ConversionPlan, show: Show) -> P
         return show(tensor, info, plan)
     held = info.kind.inner(tensor)
     seen = show(held, info.inner, plan)
-    return replace(seen, note="; ".join(filter(None, (info.shard.scope, str(info.shard), seen.note))))
+    return seen._replace(note="; ".join(filter(None, (info.shard.scope, str(info.shard), seen.note))))
 
 
 def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: TensornpError) -> Preview | None:
@@ -203,13 +201,13 @@ def _shown_despite(tensor: Any, info: TensorInfo | None, show: Show, refusal: Te
     try:
         if info is not None and isinstance(refusal, TooLargeError):
             plan = decide_shard(info, "local" if info._has_part else None)
-            return replace(_shown(tensor, info, plan, show), note=str(refusal))
+            return _shown(tensor, info, plan, show)._replace(note=str(refusal))
         inner, is_batched = torch_private.inside_transforms(tensor)
         if inner is tensor:
             return None
         info = inspect(inner)
         more = "; shown: the values of all calls of vmap" if is_batched else ""
-        return replace(show(inner, info, decide(info)), note=f"{refusal}{more}")
+        return show(inner, info, decide(info))._replace(note=f"{refusal}{more}")
     except Exception:
         return None
 

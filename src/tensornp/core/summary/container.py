@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -31,8 +30,7 @@ from tensornp.errors import NotReadError, TensornpError
 _REFUSAL = "the values are not shown: printing them would run the code of their own classes"
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySummary:
+class ArraySummary(NamedTuple):
     """One array as a card shows it; `refusal` says why it is not printed."""
 
     type_name: str
@@ -87,16 +85,14 @@ _SHOWN_CHARACTERS = 40
 Leaf = tuple[Path | None, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     name: str
     tensor: TensorSummary | None
     text: str
     array: ArraySummary | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerSummary:
+class ContainerSummary(NamedTuple):
     """The table of a container: `num_left_out` leaves are left out after the first `num_first`."""
 
     type_name: str
@@ -146,8 +142,7 @@ def summarize_container(container: Any, options: DisplayOptions) -> ContainerSum
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Unshown:
+class Unshown(NamedTuple):
     type_name: str
     reason: str
 
@@ -217,13 +212,13 @@ def _row(name: str, leaf: Any, options: DisplayOptions, budget: StatsBudget) -> 
     if is_array(leaf):
         array = summarize_array(leaf, options, FIRST_VALUES)
         if type(leaf) is np.ndarray:
-            array = replace(array, stats=budget.nonfinite(leaf, None))
+            array = array._replace(stats=budget.nonfinite(leaf, None))
         return Row(name, None, array.text or array.refusal, array)
     if not is_tensor_like(leaf):
         return Row(name, None, _short_text(leaf))
     summary = summarize_line(leaf, options, FIRST_VALUES)
     if summary.info is not None and (summary.plan is not None or summary.preview is not None):
-        summary = replace(summary, stats=budget.nonfinite(leaf, summary.info))
+        summary = summary._replace(stats=budget.nonfinite(leaf, summary.info))
     return Row(name, summary, summary.preview.text if summary.preview else "")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     # Refused before anything is read.
     by_axis = stats(obj, axis=axis) if axis is not None else None
     found = stats(obj)
-    card = replace(summarize_line(obj, options), stats=found) if is_tensor_like(obj) else None
+    card = summarize_line(obj, options)._replace(stats=found) if is_tensor_like(obj) else None
     has_range = found.min is not None and found.min != found.max
     sought = {"nan": found.nan, "inf": found.num_infinite, "min": has_range, "max": has_range}
     places: list[Location] = []

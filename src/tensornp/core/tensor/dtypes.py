@@ -6,8 +6,7 @@ torch is not imported here: a dtype is known by its name, so every decision can 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,7 @@ from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import BadRequestError
 
 
-@dataclass(frozen=True, slots=True)
-class DtypeFacts:
+class DtypeFacts(NamedTuple):
     """The NumPy counterpart of one torch dtype; `name` is the torch name without its prefix.
 
     If no NumPy dtype has the same values, `widened` holds each exactly, `extension` is the name in ml_dtypes, and

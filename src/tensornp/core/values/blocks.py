@@ -10,8 +10,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,8 +28,7 @@ _GRAIN = 2**15
 """Elements that torch copies in one thread (`at::internal::GRAIN_SIZE`)."""
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Elements that are read alike.
 
     `read` yields the numbers of some blocks, flat; the next block overwrites them. float16 and shorter floats come as
@@ -46,12 +44,12 @@ class Part:
     block_numel: int = 0
     order: tuple[int, ...] | None = None
 
-    @functools.cached_property
+    @property
     def per_element(self) -> int:
         """Numbers in one stored element: 2 for float4, else 1."""
         return KNOWN[self.dtype].values_per_element if self.dtype in KNOWN else 1
 
-    @functools.cached_property
+    @property
     def numel(self) -> int:
         return math.prod(self.shape) * self.per_element
 

@@ -112,7 +112,7 @@ def locate(tensor: Any, what: str = "nan") -> Location:
         count += len(flat)
         first += flat[: MAX_INDICES - len(first)].tolist()
     number = None if value is None else value.item()
-    return Location(what, count, tuple(map(source.index, first)), number, source.scope)
+    return Location(what, count, tuple(map(source.index_of, first)), number, source.scope)
 
 
 @outside_modes
@@ -125,10 +125,10 @@ def place_beside(tensor: Any, what: str, at: Index | None = None) -> Index | Non
     for flat in _places(source, what, value):
         behind = flat[flat > here]
         if len(behind):
-            return source.index(int(behind[0]))
+            return source.index_of(int(behind[0]))
         if len(flat) and first is None:
             first = flat[0]
-    return None if first is None else source.index(int(first))
+    return None if first is None else source.index_of(int(first))
 
 
 def _numbers(source: Source, what: str) -> Iterator[Array]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,8 +25,7 @@ from tensornp.core.values.stored import StoredValues, values_of_array
 from tensornp.errors import BadRequestError, NotATensorError
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """The parts of one tensor or array, in the order of memory or of indices.
 
     `order` is that of the only part. Numbers of a source that `is_dequantized` are not the stored ones.
@@ -44,11 +41,11 @@ class Source:
     shard: ShardFacts | None = None
     is_dequantized: bool = False
 
-    @functools.cached_property
+    @property
     def numel(self) -> int:
         return sum([part.times * part.numel for part in self.parts])
 
-    def index(self, flat: int) -> tuple[int, ...]:
+    def index_of(self, flat: int) -> tuple[int, ...]:
         """Return the index of an element by its number: in a sharded tensor, the one in the whole."""
         for number, part in enumerate(self.nested_shapes):
             if flat < math.prod(part):
@@ -75,7 +72,7 @@ def source_of(
     if is_array(obj):
         if isinstance(obj, np.ma.MaskedArray) and not in_order and axis is None:
             shown = obj.compressed()
-            return replace(source_of(shown), scope=f"{shown.size:,} of {obj.size:,} shown")
+            return source_of(shown)._replace(scope=f"{shown.size:,} of {obj.size:,} shown")
         return source_of(values_of_array(obj), axis, in_order=in_order)
     if type(obj) is StoredValues:
         return _of_stored(obj, checked_axis(axis, obj.shape), in_order)
@@ -150,7 +147,7 @@ def _of_local(tensor: Any, info: TensorInfo, axis: int | None, in_order: bool) -
         return source
     # The values of packed elements have other indices.
     shard = info.shard if source.shape == info.shard.shape else None
-    return replace(source, scope=info.shard.scope, shard=shard)
+    return source._replace(scope=info.shard.scope, shard=shard)
 
 
 def nbytes_unasked(info: TensorInfo) -> int:

@@ -7,7 +7,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -213,7 +212,7 @@ class Live:
 
         def look(tensor: Any, info: TensorInfo) -> Surroundings:
             # The toggle keeps the change that its card has shown.
-            return replace(self._ledger.surroundings_of(tensor, info), change=around.change)
+            return self._ledger.surroundings_of(tensor, info)._replace(change=around.change)
 
         return {
             "held": lambda: card.reference.find(likely(self._shell, around.name)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.lib.pretty import RepresentationPrinter, _repr_pprint
@@ -136,8 +135,8 @@ class TensorPrinters:
         if summary is None or (type(summary) is Unshown and not is_one):
             return None
         if type(summary) is TensorSummary and not summary.surroundings.name:
-            around = replace(summary.surroundings, typed=typed_expression(self._shell))
-            summary = replace(summary, surroundings=around)
+            around = summary.surroundings._replace(typed=typed_expression(self._shell))
+            summary = summary._replace(surroundings=around)
         max_height = options.max_height if self._is_in_terminal() else 0
         if not self._formatter.formatters["text/html"].enabled:
             return {"text/plain": summary_text(summary, max_height)}

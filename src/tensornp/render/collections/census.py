@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tensornp.core.lowlevel.text import counted, format_nbytes
 from tensornp.core.summary.census import Census, CensusGroup, CensusRow
 from tensornp.render.layout.document import Document, fold, headline, section, small_print
@@ -52,10 +50,10 @@ def census_rows(census: Census) -> tuple[str, list[str]]:
     every = [row for group in census.groups for row in group.rows]
     # Without the marks of a group.
     plain = [
-        replace(row, cells=(row.cells[0].removeprefix(_BELOW), *row.cells[1:]), begins_group=False)
+        row._replace(cells=(row.cells[0].removeprefix(_BELOW), *row.cells[1:]), begins_group=False)
         for row in table.rows
     ]
-    html = rows_html(replace(table, rows=tuple(plain)), table, [{"bytes": row.nbytes} for row in every])
+    html = rows_html(table._replace(rows=tuple(plain)), table, [{"bytes": row.nbytes} for row in every])
     return html, [row.cells[0] for row in plain]
 
 

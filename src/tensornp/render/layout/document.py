@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tensornp.core.lowlevel.fallback import first_that_works
 from tensornp.core.lowlevel.uncompiled import never_compiled
@@ -22,8 +21,7 @@ _HEAD = """<!DOCTYPE html>
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One part of a document, or a group of `parts`; HTML that the text needs not is a function."""
 
     text: str = ""
@@ -69,8 +67,7 @@ def side_by_side(parts: tuple[Part | Table, ...]) -> Part:
     return Part(html=html, parts=parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """Parts below each other; empty ones are skipped."""
 
     parts: tuple[Part | Table, ...]

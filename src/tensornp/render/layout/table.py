@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from html import escape
+from typing import NamedTuple
 
 from tensornp.render.layout import style as css
 
@@ -35,8 +35,7 @@ def coded(text: str) -> str:
     return _CODE.sub(rf'<code style="{css.CODE}">\1</code>', escape(text))
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
+class TableRow(NamedTuple):
     """One row: a cell for each heading, or one across all columns.
 
     `alarm` stands behind the first cell, which is indented by `level`. Rows without facts (`has_facts`) do not count as
@@ -51,8 +50,7 @@ class TableRow:
     is_quiet: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     headings: tuple[str, ...]
     rows: tuple[TableRow, ...]
 
@@ -113,7 +111,7 @@ def only(table: Table, headings: Sequence[str]) -> Table:
     def shortened(row: TableRow) -> TableRow:
         if len(row.cells) < len(table.headings):
             return row
-        return replace(row, cells=tuple(row.cells[i] for i in used))
+        return row._replace(cells=tuple(row.cells[i] for i in used))
 
     return Table(tuple(headings), tuple(map(shortened, table.rows)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.models.names.quoted import MAX_INSIDE, cut, cut_inside
@@ -42,7 +41,7 @@ def _rows(found: PassComparison) -> Iterator[TableRow]:
 
 
 def _some(rows: Sequence[TableRow], noun: str) -> Iterator[TableRow]:
-    yield from (replace(row, begins_group=not i) for i, row in enumerate(rows[:_MAX_ROWS]))
+    yield from (row._replace(begins_group=not i) for i, row in enumerate(rows[:_MAX_ROWS]))
     if len(rows) > _MAX_ROWS:
         yield TableRow((f"… {counted(len(rows) - _MAX_ROWS, f'more {noun}')}",), is_quiet=True)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 from tensornp.core.convert.receipt import ASKED_FOR, saved_text
 from tensornp.core.lowlevel.text import counted, format_nbytes
@@ -19,8 +19,7 @@ from tensornp.render.layout.style import BADGES, Tone
 from tensornp.render.layout.words import on_this_rank
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
+class Badge(NamedTuple):
     """One fact: `kind` names it, `text` is shown, `title` explains it in a sentence."""
 
     kind: str

@@ -180,7 +180,7 @@ def _shapes_text(source: Source) -> str:
 
 
 def _told(tally: PairTally, shapes: Any, dtypes: tuple[str, str], source: Source, other: Source) -> Comparison:
-    index, largest = (None if at is None else source.index(at) for at in (tally.first, tally.largest_at))
+    index, largest = (None if at is None else source.index_of(at) for at in (tally.first, tally.largest_at))
     is_one_dtype = dtypes[0] == dtypes[1]
     max_abs = relative = cosine = norm = change = None
     if tally.finite:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def with_copy(snapshot: Snapshot, obj: Any, max_nbytes: int, before: Snapshot | 
     values = before.values if before is not None and before.fingerprint == known else None
     if values is None or (values.shape, values.dtype) != (facts.shape, facts.dtype):
         values = _copied(obj)
-    return replace(snapshot, values=values)
+    return snapshot._replace(values=values)
 
 
 @outside_modes
@@ -66,16 +65,16 @@ def with_rows(change: Change, before: Any, after: Any) -> Change:
         return change
     rows, delta, size, num_lost = rows_and_delta(old, new)
     alarm = alarm_text(scan(new, histogram=None)) if num_lost else ""
-    return replace(change, rows=rows, delta=delta, size=size, alarm=alarm)
+    return change._replace(rows=rows, delta=delta, size=size, alarm=alarm)
 
 
 def what_changed(before: Snapshot, after: Snapshot) -> Change | None:
     change = change_between(before, after) or Change(before.event)
-    change = replace(change, facts=facts_between(before, after))
+    change = change._replace(facts=facts_between(before, after))
     old, new = before.fingerprint, after.fingerprint
     if old is not None and new is not None and old != new and old.one_in == new.one_in:
         # Fingerprints know nothing of moved tensors, and copies tell the rest.
         if after.info is None or change.cause in ("torch", "uncounted", "unknown"):
-            change = replace(change, rows=f"values changed{f' ({new.coverage})' if new.coverage else ''}")
+            change = change._replace(rows=f"values changed{f' ({new.coverage})' if new.coverage else ''}")
         change = with_rows(change, before.values, after.values)
     return change if change.facts or change.rows or change.cause == "may" else None

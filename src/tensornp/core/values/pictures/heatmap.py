@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ _FAR = 2.0
 """How many times the robust range must fit into the whole one before anything is left beyond it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The values at the two ends of the colours; equal if all values are, NaN if none is finite."""
 
     low: float

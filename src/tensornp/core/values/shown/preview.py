@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -79,8 +79,7 @@ def places_of(shape: tuple[int, ...], edgeitems: int = 0) -> Places:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(NamedTuple):
     """The text of an array: ``repr`` of the converted array unless `note` says otherwise."""
 
     text: str

@@ -8,8 +8,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -117,8 +117,7 @@ def scan(
     return tasks.result(found)
 
 
-@dataclass
-class Tally:
+class Tally(NamedTuple):
     """The result of one task, of bounded size, which can be sent to another process."""
 
     stats: TensorStats
