@@ -48,13 +48,8 @@ class ComparisonTable(LiveTable):
         every = [found[name] for name in live.names]
         # An element that is finite on one side alone exceeds any difference.
         self._goals = ["nan" if one._is_odd else one._largest_difference or "" for one in every]
-        super().__init__(
-            live.html,
-            [legible(name) for name in live.names],
-            printed=live.printed,
-            num_left_out=len(found) - len(live.names),
-            **traits,
-        )
+        names = [legible(name) for name in live.names]
+        super().__init__(live.html, names, printed=live.printed, num_left_out=len(found) - len(names), **traits)
         self._handlers["values"] = self._open
 
     def close(self) -> None:

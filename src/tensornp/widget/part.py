@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -71,7 +71,7 @@ class LivePart(anywidget.AnyWidget):
 
     def __init__(self, handlers: Mapping[str, Handler], slow: tuple[str, ...] = (), **traits: Any) -> None:
         self.on_docked: Callable[[], None] = lambda: None
-        of_values = {kind: partial(self._answer_values, kind) for kind in ("move", "overview", "bind window")}
+        of_values = dict.fromkeys(("move", "overview", "bind window"), self._answer_values)
         self._handlers: dict[str, Handler] = {"docks": self._docks, **handlers, **of_values}
         self._slow = {*slow, "overview"}
         self._latest: dict[Hashable, Request] = {}
@@ -88,8 +88,9 @@ class LivePart(anywidget.AnyWidget):
 
         return Values(self.is_latest)
 
-    def _answer_values(self, kind: str, request: Request) -> Any:
-        return self._values.handlers[kind](request)
+    def _answer_values(self, request: Request) -> Any:
+        values = self._values
+        return {"move": values.move, "overview": values.draw, "bind window": values.bind}[request["type"]](request)
 
     def open(self) -> None:
         """Open the comm, if there is a page."""

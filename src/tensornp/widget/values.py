@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -29,7 +28,7 @@ from tensornp.core.values.stored import StoredValues
 from tensornp.errors import BadRequestError, NoDataError
 from tensornp.render.pictures.palette import heatmap_alt, legend_text
 from tensornp.render.pictures.png import data_uri, heatmap_png
-from tensornp.widget.page import NONSENSE, Answer, Handler, Request, integer_of
+from tensornp.widget.page import NONSENSE, Answer, Request, integer_of
 
 Binder = Callable[[str, Callable[[], Any], bool], None]
 """Binds a name to the array that the second argument makes, overwriting only if the third says so."""
@@ -43,8 +42,7 @@ _DEFAULTS = DisplayOptions()
 T = TypeVar("T", bound=torch.Tensor | StoredValues)
 
 
-@dataclass(frozen=True, slots=True)
-class LookedAt:
+class LookedAt(NamedTuple):
     """The tensor in the navigator, which this does not keep alive.
 
     `held` returns it, or None if it is gone. `suggestion` is a name for the array of a window. `faces` replace `held`:
@@ -79,9 +77,6 @@ class Values:
 
     def __init__(self, is_latest: Callable[[Request], bool]) -> None:
         self.looked_at, self.is_shown, self._is_latest = LookedAt(), False, is_latest
-        self.handlers: dict[str, Handler] = {
-            "move": self._moved, "overview": self._draw, "bind window": self._bound
-        }  # fmt: skip
 
     def show(self, looked_at: LookedAt, goal: str | Index = "") -> Answer:
         """Look at another tensor, and return what the page needs to open a window on it.
@@ -111,7 +106,7 @@ class Values:
 
     # --- a window
 
-    def _moved(self, request: Request) -> tuple[Answer, list[bytes]]:
+    def move(self, request: Request) -> tuple[Answer, list[bytes]]:
         looked_at, subject, window = self._asked(request)
         window, shown, text = self._aimed(subject, window, request)
         seen, shard = read_window(subject, window), subject.shard
@@ -184,7 +179,7 @@ class Values:
 
     # --- the plane around it
 
-    def _draw(self, request: Request) -> tuple[Answer, list[bytes]]:
+    def draw(self, request: Request) -> tuple[Answer, list[bytes]]:
         """Return the picture of a plane with its legend, unless there is a later request for one."""
         _, subject, window = self._asked(request)
         heatmap = overview_of(subject, window, lambda: self._is_latest(request)) if window.numel else None
@@ -197,7 +192,7 @@ class Values:
 
     # --- a name
 
-    def _bound(self, request: Request) -> Answer:
+    def bind(self, request: Request) -> Answer:
         looked_at, subject, window = self._asked(request)
         name = bound(self.looked_at.binder, request, lambda: looked_at.array_of(subject, window))
         return {"type": "bound", "text": f"assigned to {name}"}

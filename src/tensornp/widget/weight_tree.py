@@ -97,9 +97,6 @@ class WeightTree(Tree):
         sizes = [self._sizes.get(one.name, (0, 0)) for one in weights]
         return Sums(len(sizes), *(sum(map(itemgetter(i), sizes)) for i in range(2)))
 
-    def learn(self, found: Mapping[str, Found]) -> None:
-        self.found |= found
-
     # --- the tree
 
     def below(self, parent: int) -> Sequence[Any]:

@@ -62,18 +62,13 @@ class WeightsWidget(LivePart):
         self.opened, self._classes = opened, classes
         self._options, self._binder = options or DisplayOptions(), binder
         self._ended: threading.Event | None = None
-        unread = any(one._can_be_read and one.numel for one in self._weights)
+        can_be_read = any(one._can_be_read and one.numel for one in self._weights)
         handlers: dict[str, Handler] = {
             "rows": self._rows, "open": self._open, "stats": self._stats,
             "values": self._open_values, "bind": self._bind, "scan": self._scan, "end": self._end,
         }  # fmt: skip
-        super().__init__(
-            handlers,
-            slow=("stats", "bind"),
-            anchor=anchor,
-            label=opened,
-            findings=note_html(_UNREAD if unread else ""),
-        )
+        findings = note_html(_UNREAD if can_be_read else "")
+        super().__init__(handlers, slow=("stats", "bind"), anchor=anchor, label=opened, findings=findings)
 
     @cached_property
     def _tree(self) -> WeightTree:
@@ -91,7 +86,7 @@ class WeightsWidget(LivePart):
 
         every = view.findings().items()
         known = {name: Found(found, alarms=tuple(alarms_of(view.alarms[name]))) for name, found in every}
-        self._tree.learn(known)
+        self._tree.found |= known
         partly = partly_read(view)
         at_least = "at least " if partly else ""
         self.findings = findings_html(self._weights, known, at_least) + note_html(partly)
@@ -210,7 +205,7 @@ class WeightsWidget(LivePart):
     def _show(self, found: Mapping[str, Found], text: str) -> None:
         self.scanned = text
         if found:
-            self._tree.learn(found)
+            self._tree.found |= found
             num = sum(bool(one.figures) for one in self._tree.found.values())
             calm = note_html(f"no NaN and no infinity in {counted(num, 'weight')}") if num else ""
             self.findings = findings_html(self._weights, self._tree.found) or calm

@@ -116,7 +116,7 @@ def test_words_of_no_name_find_classes_dtypes_and_findings():
     assert list(explorer.find("float64 weight")) == ["1.weight"]
     assert list(explorer.find("*.weight")) == ["0.weight", "1.weight"]
     tree = WeightTree(list(explorer.values()), explorer.classes)
-    tree.learn(found_in(tree.weights, lambda *_: True)[0])
+    tree.found |= found_in(tree.weights, lambda *_: True)[0]
     for search, names in (("nan", ["1.bias"]), ("Linear weight", ["0.weight"]), ("zzz", [])):
         assert [one.name for one in tree.listed(Asked(search))] == names
 

@@ -113,12 +113,12 @@ def test_weights_without_a_figure_come_last(column, descending):
     """Whichever way they are sorted; equal ones stay as they are, and counters stand behind by a figure."""
     tree = WeightTree([*tnp.weights({name: torch.ones(2) for name in "abcde"}).values()], {})
     ranks = {"b": 1, "c": 2, "e": 1}
-    tree.learn({name: Found((Finding(rank, "", ""),), figures={"norm": rank}) for name, rank in ranks.items()})
+    tree.found = {name: Found((Finding(rank, "", ""),), figures={"norm": rank}) for name, rank in ranks.items()}
     chosen = tree.chosen(Asked(sort=column, descending=descending))
     assert [one.name for one in chosen] == [*("cbe" if descending else "bec"), "a", "d"]
     tensors = {"g.position_ids": torch.arange(9), "g.w": torch.ones(2), "h": torch.ones(3)}
     tree = WeightTree([*tnp.weights(tensors).values()], {})
-    tree.learn({name: Found((), figures={"norm": float(one.double().norm())}) for name, one in tensors.items()})
+    tree.found = {name: Found((), figures={"norm": float(one.double().norm())}) for name, one in tensors.items()}
     chosen = tree.chosen(Asked(sort="norm", descending=descending))
     assert [one.name for one in chosen] == [*(["h", "g.w"] if descending else ["g.w", "h"]), "g.position_ids"]
 
