@@ -72,7 +72,7 @@ class Tree(Protocol):
         """Return the rows of a list or below a branch, always with those on the path."""
         num = MAX_FOUND if asked.search else MAX_ROWS
         rest, parts, level = items[num:], [], 1
-        for item in [*items[:num], *(one for one in rest if path and self.id_of(one) in path)]:
+        for item in [*items[:num], *(one for one in (rest if path else ()) if self.id_of(one) in path)]:
             row = self.row(item, parent, opened, asked)
             parts.append(row_html(row, columns))
             level = row.level

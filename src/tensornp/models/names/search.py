@@ -54,11 +54,11 @@ def fitting(
     is_exact = pattern != pattern.lower()
     searched = names if is_exact else lowered or [name.lower() for name in names]
     others = cache(lambda: [one if is_exact else one.lower() for one in facts()])
-    found = list(range(len(names)))
+    found: Sequence[int] = range(len(names))
     for word in _WORD.findall(pattern):
         # A pass over all names for each word: a call for each name would take ten times as long.
         found = _having(word, searched, found) or (_having(word, others(), found) if others() else [])
-    return found
+    return list(found)
 
 
 def is_expression(text: str) -> bool:
@@ -79,7 +79,9 @@ def none_fits(pattern: str, names: Sequence[str]) -> str:
 
 def _having(word: str, names: Sequence[str], places: Sequence[int]) -> list[int]:
     if _WILDCARDS.isdisjoint(word) and not _BRACES.search(word):
-        found = [i for i in places if word in names[i] or _SAME.get(word, word) in names[i]]
+        found = [i for i in places if word in names[i]]
+        if word in _SAME:
+            found = sorted({*found, *(i for i in places if _SAME[word] in names[i])})
         if not word[0].isdecimal() and not word[-1].isdecimal():
             return found
         before = "(?<![0-9])" if word[0].isdecimal() else ""
