@@ -79,8 +79,9 @@ def _bits_of(raw: torch.Tensor) -> list[torch.Tensor]:
     if raw.dtype in (torch.quint4x2, torch.quint2x4):
         return [torch.empty(0, dtype=torch.uint8, device=raw.device).set_(raw.untyped_storage())]
     bits = over_storage(raw, BITS[raw.element_size()])
-    lazy = [torch.tensor([raw.is_conj(), raw.is_neg()], dtype=torch.uint8, device="cpu")]
-    return [bits.view(-1) if bits.is_contiguous() else bits, *(lazy if raw.is_conj() or raw.is_neg() else [])]
+    bits = bits.view(-1) if bits.is_contiguous() else bits
+    is_lazy = raw.is_conj(), raw.is_neg()
+    return [bits, torch.tensor(is_lazy, dtype=torch.uint8, device="cpu")] if any(is_lazy) else [bits]
 
 
 def _of_bits(bits: torch.Tensor, max_nbytes: int) -> Fingerprint | None:

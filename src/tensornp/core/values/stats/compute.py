@@ -159,10 +159,10 @@ class Tasks:
                 self._add_squares(squares, numbers, place_of(block.start, part.shape) * part.per_element)
             sizes = figures.modulus_of(numbers) if self._is_complex else numbers
             kernels = self._kernels if sizes.dtype == np.float32 else None
-            new = figures.figures_of(sizes, figures.walk if kernels is None else kernels.walk)
+            new = figures.figures_of(sizes, figures.walk if kernels is None else kernels.walk, part.times)
             found.append(new)
             if self._has_distribution:
-                finite = sizes if new.finite == sizes.size else sizes[np.isfinite(sizes)]
+                finite = sizes if new.finite == new.count else sizes[np.isfinite(sizes)]
                 if codes is None:
                     kept.append(finite[::one_in].astype(np.float64))
                 else:
@@ -174,8 +174,8 @@ class Tasks:
         elif self._has_distribution:
             numbers = np.concatenate(kept)
             made = distribution_of(numbers, np.full(numbers.size, part.times), one_in=one_in)
-        stats = replace(figures.times(sum_of(found), part.times), distribution=made)
-        return Tally(stats, tuple(squares), digest_of(b"".join(digests)) if digests else b"")
+        digest = digest_of(b"".join(digests)) if digests else b""
+        return Tally(replace(sum_of(found), distribution=made), tuple(squares), digest)
 
     def _add_squares(self, squares: list[Array], numbers: Array, start: int) -> None:
         for some in pieces_of(numbers) if squares else ():

@@ -23,13 +23,14 @@ Walked = tuple[Any, Any, int, Number, float]
 """The extremes of numbers, how many are zero, their sum and the sum of their squares."""
 
 
-def figures_of(numbers: Array, walk: Callable[[Array], Walked]) -> TensorStats:
-    count, nan, posinf, neginf = numbers.size, 0, 0, 0
+def figures_of(numbers: Array, walk: Callable[[Array], Walked], times: int) -> TensorStats:
+    """Return the statistics of numbers that count `times` times each."""
+    count, nan, posinf, neginf = numbers.size * times, 0, 0, 0
     low, high, zeros, total, squares = walk(numbers)
     # One end is not finite if one number is not.
     if not (np.isfinite(low) and np.isfinite(high)):
-        nan = int(np.count_nonzero(np.isnan(numbers)))
-        posinf, neginf = (int(np.count_nonzero(numbers == limit)) for limit in (np.inf, -np.inf))
+        nan = int(np.count_nonzero(np.isnan(numbers))) * times
+        posinf, neginf = (int(np.count_nonzero(numbers == limit)) * times for limit in (np.inf, -np.inf))
         numbers = numbers[np.isfinite(numbers)]
         if not numbers.size:
             return TensorStats(count, nan, posinf, neginf)
@@ -42,7 +43,7 @@ def figures_of(numbers: Array, walk: Callable[[Array], Walked]) -> TensorStats:
         variance = squares / numbers.size - mean * mean
         if not variance * MAX_CANCELLED > mean * mean:
             variance = sum(sum_of_squares(some.astype(np.float64) - mean) for some in pieces_of(numbers)) / numbers.size
-    return TensorStats(count, nan, posinf, neginf, zeros, low, high, total, mean, math.sqrt(variance))
+    return TensorStats(count, nan, posinf, neginf, zeros * times, low, high, total * times, mean, math.sqrt(variance))
 
 
 def walk(numbers: Array) -> Walked:
@@ -88,11 +89,6 @@ def modulus_of(numbers: Array) -> Array:
         sizes[np.isnan(wide.real) | np.isnan(wide.imag)] = np.nan
         sizes[np.isinf(sizes) & np.isfinite(wide)] = np.finfo(np.float64).max
     return sizes
-
-
-def times(stats: TensorStats, factor: int) -> TensorStats:
-    added_up = ("count", "nan", "posinf", "neginf", "zeros", "sum")
-    return replace(stats, **{name: getattr(stats, name) * factor for name in added_up})
 
 
 MAX_INDICES = 2**20
