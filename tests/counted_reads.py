@@ -11,5 +11,5 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the list to which the bytes of each read of a file are added from now on."""
     read: list[int] = []
     read_into = OpenFile.read_into
-    monkeypatch.setattr(OpenFile, "read_into", lambda *a: read.append(a[1].size) or read_into(*a))
+    monkeypatch.setattr(OpenFile, "read_into", lambda *a: read.append(a[1].nbytes) or read_into(*a))
     return read

@@ -16,6 +16,7 @@ GROUPS, STATE, PARAMS, NAMES = "param_groups", "state", "params", "param_names"
 _MAX_DEPTH = 5
 """Keys that lead to a state dict, as of ``["optimizer_states"][0]``."""
 _MAX_OPTIMIZERS = 100
+_CONTAINERS = (dict, OrderedDict, list, tuple)
 
 
 def params_of(group: Any) -> Sequence[Any]:
@@ -80,11 +81,11 @@ def _state_dicts(tree: Any, name: str, seen: set[int], depth: int) -> Iterator[t
     if groups is not None:
         yield name, groups
         return
+    if type(tree) not in _CONTAINERS:
+        return
     seen.add(id(tree))
-    is_list = type(tree) is list or type(tree) is tuple
-    for key, value in list(tree.items()) if _is_mapping(tree) else enumerate(tree) if is_list else ():
-        is_container = _is_mapping(value) or type(value) is list or type(value) is tuple
-        if is_container and _text_of(key) and id(value) not in seen and depth:
+    for key, value in list(tree.items()) if _is_mapping(tree) else enumerate(tree):
+        if type(value) in _CONTAINERS and _text_of(key) and id(value) not in seen and depth:
             yield from _state_dicts(value, f"{name}{key}.", seen, depth - 1)
 
 

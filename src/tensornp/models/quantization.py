@@ -75,7 +75,7 @@ def with_meaning(
     """
     said = _told_by((config or {}).get("config"))
     method = said.get("quant_method")
-    made = {one.name: found for one in entries if (found := _of_class(one)) is not None}
+    made = {one.name: found for one in entries if one._source.held is not None and (found := _of_class(one))}
     if isinstance(method, str) and method not in (*_METHODS, *_FLOAT_METHODS, *_LIKE_GPTQ):
         every = [one for one in entries if one.dtype in _INTEGERS and len(one.shape or ()) > 1]
         made |= {one.name: one._with_(note=f"codes ({shown_name(method)})", _packed=Packed(None)) for one in every}
@@ -100,8 +100,10 @@ def with_meaning(
 def may_have_meaning(entries: Iterable[WeightEntry]) -> bool:
     """Return whether a configuration may describe some of the weights, or an adapter."""
     ends = tuple(_SCALES)
-    every = ((one.name, one.dtype in _INTEGERS and len(one.shape or ()) > 1) for one in entries)
-    return any(is_coded or name.endswith(ends) or ".lora_" in name for name, is_coded in every)
+    return any(
+        (one.dtype in _INTEGERS and len(one.shape or ()) > 1) or one.name.endswith(ends) or ".lora_" in one.name
+        for one in entries
+    )
 
 
 def _told_by(config: Any) -> dict[str, Any]:

@@ -128,10 +128,10 @@ class OpenFile(Reader):
             said = f"shrank from {listed[1]:,} to {now[1]:,} bytes" if now[1] < listed[1] else "changed"
             raise ChangedFileError(f"{self._source.path!r} {said} since it was listed; open it again")
 
-    def read_into(self, target: Array, offset: int) -> None:
+    def read_into(self, target: Any, offset: int) -> None:
         try:
             self._file.seek(offset)
-            count = self._file.readinto(target.data)
+            count = self._file.readinto(target)
         except OSError as error:
             said = f"{self._source.path!r} cannot be read any more: {reason_of(error)}"
             raise ChangedFileError(said) from None
@@ -140,9 +140,9 @@ class OpenFile(Reader):
             raise CheckpointError(f"{self._source.path!r} ends before byte {offset + target.nbytes:,}")
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        made = np.empty(nbytes, np.uint8)
-        self.read_into(made, offset)
-        return made.tobytes()
+        made = bytearray(nbytes)
+        self.read_into(memoryview(made), offset)
+        return bytes(made)
 
 
 def _mark_of(status: os.stat_result) -> tuple[int, int, int]:
@@ -163,7 +163,8 @@ def reason_of(error: Exception) -> str:
 def overlapping(spans: Mapping[str, tuple[int, int]]) -> Iterator[str]:
     """Yield the names whose bytes overlap those of an earlier name."""
     end = 0
-    for name, (offset, nbytes) in sorted(spans.items(), key=lambda pair: pair[1]):
+    for name in sorted(spans, key=spans.__getitem__):
+        offset, nbytes = spans[name]
         if nbytes and offset < end:
             yield name
         end = max(end, offset + nbytes)

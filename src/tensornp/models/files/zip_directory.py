@@ -14,7 +14,7 @@ from tensornp.errors import CheckpointError, TensornpError, TooLargeError
 from tensornp.models.files.source_file import Extent, ListedFile, Reader, overlapping
 
 ZIP_MAGIC = b"PK\x03\x04"
-_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_LOCAL_HEADER = struct.Struct("<4s22x2H")
 
 
 class Record(NamedTuple):
@@ -81,26 +81,27 @@ def records_of(source: ByteRange) -> dict[str, Record]:
         members = archive.infolist()
     records: dict[str, Record] = {}
     for one in members:
-        problem = "is there more than once" if one.filename in records else ""
-        problem = "is encrypted" if one.flag_bits & 1 else problem
-        records[one.filename] = Record(0, one.file_size, problem) if problem else _record(source, one)
+        records[one.filename] = _record(source, one, is_again=one.filename in records)
     spans = {name: (one.offset, one.packed_nbytes or one.nbytes) for name, one in records.items() if not one.problem}
     for name in overlapping(spans):
         records[name] = records[name]._replace(problem="overlaps another one")
     return records
 
 
-def _record(source: ByteRange, one: zipfile.ZipInfo) -> Record:
-    if 0 <= one.header_offset <= source.nbytes - _LOCAL_HEADER.size:
-        header = source.part(one.header_offset, _LOCAL_HEADER.size)
-        signature, *_, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(header)
-        first = one.header_offset + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
-        if signature == ZIP_MAGIC and first + one.compress_size <= source.nbytes:
-            is_packed = one.compress_type != zipfile.ZIP_STORED
-            has_two_sizes = one.file_size != one.compress_size and not is_packed
-            packed = one.compress_size if is_packed else None
-            return Record(first, one.file_size, "has two sizes" * has_two_sizes, packed)
-    return Record(0, one.file_size, "lies outside of the file")
+def _record(source: ByteRange, one: zipfile.ZipInfo, is_again: bool) -> Record:
+    at, nbytes, packed_nbytes = one.header_offset, one.file_size, one.compress_size
+    if one.flag_bits & 1:
+        return Record(0, nbytes, "is encrypted")
+    if is_again:
+        return Record(0, nbytes, "is there more than once")
+    if 0 <= at <= source.nbytes - _LOCAL_HEADER.size:
+        signature, name_nbytes, extra_nbytes = _LOCAL_HEADER.unpack(source.part(at, _LOCAL_HEADER.size))
+        first = at + _LOCAL_HEADER.size + name_nbytes + extra_nbytes
+        if signature == ZIP_MAGIC and first + packed_nbytes <= source.nbytes:
+            if one.compress_type != zipfile.ZIP_STORED:
+                return Record(first, nbytes, "", packed_nbytes)
+            return Record(first, nbytes, "has two sizes" if nbytes != packed_nbytes else "")
+    return Record(0, nbytes, "lies outside of the file")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.tensor.dtypes import stored_dtype
-from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.in_file import FileSource, ReadPlan, StoredSource
 from tensornp.models.entries.take import Array, Ranges, Shape, as_slice, taken_by
@@ -51,7 +50,7 @@ class StoredChunk(NamedTuple):
         if problem or record is None:
             raise CheckpointError(f"{item.said} has no values to read: {problem}")
         first = self.offset + record.offset + tensor.offset * stored_dtype(dtype).itemsize
-        return FileSource(self.sizes, dtype, self.file, first, unless_in_order(self.sizes, tensor.strides))
+        return FileSource(self.sizes, dtype, self.file, first, tensor.strides)
 
 
 @dataclass(frozen=True)

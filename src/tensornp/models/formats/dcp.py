@@ -24,7 +24,7 @@ from tensornp.models.formats.torch_save import torch_zip_of
 from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, cut, shown_name
 from tensornp.models.optimizers import with_states
 from tensornp.models.pickles import torch_pickle
-from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, WantedImport, names_of, shown_key, wanted_of
+from tensornp.models.pickles.leaves import MAX_ENTRIES, Leaves, NotBuilt, WantedImport, shown_key, wanted_of
 from tensornp.models.pickles.reader import Opaque
 from tensornp.models.pickles.torch_pickle import class_of, is_size, sizes_of, torch_name
 
@@ -93,10 +93,10 @@ def _read(
             roots[name] = values[name] = NotBuilt("not read")
             continue
         roots[name], leaves = found.root, Leaves(found.root)
-        for path, value in leaves:
+        for keys, _, value in leaves:
             is_tensor = type(value) is torch_pickle.PickledTensor
             said = NotBuilt(f"{value.dtype} tensor of shape {value.shape}") if is_tensor else value
-            values[".".join(filter(None, [name, names_of(path)[0]]))] = said
+            values[".".join(filter(None, [name, keys]))] = said
         problems += [*wanted_of(found, shown_name(name)), *map(NotListed, leaves.problems(shown_name(name)))]
     return roots, values, problems
 

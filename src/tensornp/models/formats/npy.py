@@ -56,9 +56,9 @@ def read_zip(file: ListedFile) -> Contents:
             entries = [_member(file, archive, name, members) for name in members if name.endswith(SUFFIX)]
             others = [name for name in members if not name.endswith(SUFFIX)]
             return Contents(entries, {}, [NotListed(f"its member {shown_name(name)} is no array") for name in others])
-    from tensornp.models.formats.torch_save import read_zip
+        from tensornp.models.formats.torch_save import contents_of_zip
 
-    return read_zip(file, members)
+        return contents_of_zip(file, source, members)
 
 
 def _member(file: ListedFile, archive: zipfile.ZipFile, member: str, members: dict[str, Record]) -> WeightEntry:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensornp.core.tensor.dtypes import stored_dtype
-from tensornp.core.tensor.strides import unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import NoSource, NotListed, WeightEntry, noted, nothing
 from tensornp.models.entries.in_file import FileSource, nbytes_of, weight_in
@@ -25,7 +24,7 @@ from tensornp.models.files.zip_directory import ByteRange, Record, records_of
 from tensornp.models.formats.table import Beside, Contents
 from tensornp.models.names.quoted import part_of_storage, unique_names
 from tensornp.models.optimizers import with_states
-from tensornp.models.pickles.leaves import Leaves, names_of, wanted_of
+from tensornp.models.pickles.leaves import Leaves, wanted_of
 from tensornp.models.pickles.reader import MAX_NBYTES, Pickled, read_pickle
 from tensornp.models.pickles.torch_pickle import PickledTensor, Storage, read_torch_pickle, torch_name
 
@@ -120,14 +119,13 @@ def why_unread(tensor: PickledTensor, record: Record | None) -> str:
         return "its storage is not in the file"
     if record.problem:
         return f"its storage {record.problem}"
-    declared = tensor.storage.nbytes if tensor.storage is not None else 0
+    declared = tensor.storage.nbytes
     return f"its storage has {record.nbytes:,} bytes, and {declared:,} are declared" if record.nbytes < declared else ""
 
 
-def read_zip(file: ListedFile, members: dict[str, Record]) -> Contents:
+def contents_of_zip(file: ListedFile, source: ByteRange, members: dict[str, Record]) -> Contents:
     """Return the contents of a zip of `torch.save`; CheckpointError if it is not sound."""
-    with file.scanned() as there:
-        contents = _listed(file, *torch_zip_of(ByteRange(there, 0, file.nbytes, repr(file.path)), members))
+    contents = _listed(file, *torch_zip_of(source, members))
     if any(name.endswith("/constants/0") for name in members):
         contents.problems.append(NotListed("tensors that TorchScript holds as constants are not listed"))
     return contents
@@ -182,7 +180,7 @@ def _listed(file: ListedFile, found: Pickled, storages: dict[str, Record]) -> Co
     every = sorted(wanted_of(found), key=lambda one: not one.is_alarm)
     wanted = tuple(str(one.wanted) for one in every)
     leaves = Leaves(found.root)
-    every_leaf = [(*names_of(path), value) for path, value in leaves]
+    every_leaf = list(leaves)
     tensors = [leaf for leaf in every_leaf if type(leaf[-1]) is PickledTensor]
     said = [leaf for leaf in every_leaf if type(leaf[-1]) is not PickledTensor][:_MAX_SAID]
     names = unique_names([name or "value" for name, _, _ in said])
@@ -218,24 +216,22 @@ class _Storages(NamedTuple):
     def _laid(self, name: str, code: str, tensor: PickledTensor) -> WeightEntry:
         storage, dtype, shape = tensor.storage, tensor.dtype, tensor.shape
         itemsize = stored_dtype(dtype).itemsize
-        record = self.records.get(storage.key) if storage is not None else None
+        record = self.records.get(storage.key)
         problem = why_unread(tensor, record)
-        strides = None if tensor.problem else unless_in_order(shape, tensor.strides)
         first = record.offset if record is not None else 0
+        strides = None if tensor.problem else tensor.strides
         source = FileSource(shape, dtype, self.file, first + tensor.offset * itemsize, strides)
         # The size of a view that does not fit its storage is not believed.
         nbytes = 0 if tensor.problem else nbytes_of(source)
         note = ""
-        if not problem and storage is not None and storage.nbytes > nbytes:
+        if not problem and storage.nbytes > nbytes:
             note = part_of_storage(math.prod(shape), storage.nbytes, itemsize, "on disk")
-        kind = "parameter" if tensor.is_parameter else "tensor"
-        return weight_in(source, name, code, kind=kind, nbytes=nbytes, note=note, problem=problem)
+        return weight_in(source, name, code, kind=tensor.kind, nbytes=nbytes, note=note, problem=problem)
 
     def _wrapper(self, name: str, tensor: PickledTensor, code: str) -> WeightEntry:
         """Return a weight that its class computes from tensors with a storage, such as those of torchao."""
-        kind = "parameter" if tensor.is_parameter else "tensor"
         if not tensor.dtype:
-            return nothing(name, kind, code, tensor.problem, self.file.path)
+            return nothing(name, tensor.kind, code, tensor.problem, self.file.path)
         source = NoSource(self.file.path, identity=(self.file.path, id(tensor)))
         facts = tensor.shape, tensor.dtype, tensor.nbytes
-        return WeightEntry(name, kind, *facts, source, code, tensor.class_name, tensor.problem)
+        return WeightEntry(name, tensor.kind, *facts, source, code, tensor.class_name, tensor.problem)

@@ -27,8 +27,6 @@ _ARRAY = "NumPy array"
 _OF_NUMPY = {"_reconstruct": _ARRAY, "_frombuffer": _ARRAY, "dtype": "NumPy dtype"}
 _TORCH_WORDS = re.compile(r"(q?u?int|b?float|complex|bits)\d\w*|bool|half|double")
 
-Path = tuple[Any, ...]
-
 
 class NotBuilt(NamedTuple):
     """Stand-in for a value that is neither a tensor nor plain, such as an array."""
@@ -49,15 +47,15 @@ class Leaves:
         self._above: list[int] = []
         self._is_cut = False
 
-    def __iter__(self) -> Iterator[tuple[Path, Any]]:
-        """Yield each path and value; `NotBuilt` stands for an array or a storage."""
-        return self._below((), self._root)
+    def __iter__(self) -> Iterator[tuple[str, str, Any]]:
+        """Yield keys joined by dots, keys in brackets, and a value or a `NotBuilt`."""
+        return self._below("", "", self._root)
 
-    def _below(self, path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    def _below(self, dotted: str, brackets: str, value: Any) -> Iterator[tuple[str, str, Any]]:
         leaf = _leaf_of(value)
         if leaf is not None or value is None:
             self._num_arrays += type(leaf) is NotBuilt and leaf.said == _ARRAY
-            yield path, leaf
+            yield dotted, brackets, leaf
             return
         if id(value) in self._above:
             return
@@ -69,7 +67,10 @@ class Leaves:
             if self._left < 0 or len(self._above) > _MAX_DEPTH:
                 self._is_cut = True
                 break
-            yield from self._below((*path, key), part)
+            text = shown_key(key)
+            text = text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…"
+            name = f"{dotted}.{text}" if brackets else text
+            yield from self._below(name, f"{brackets}[{text!r}]" if type(key) is str else f"{brackets}[{text}]", part)
         self._above.pop()
 
     def problems(self, who: str = "it") -> Iterator[str]:
@@ -127,17 +128,6 @@ def shown_key(key: Any) -> str:
     if type(key) is tuple:
         return f"({', '.join(map(key_text, key))}{',' if len(key) == 1 else ''})"
     return str(key.what) if type(key) is Function else key_text(key)
-
-
-def names_of(path: Path) -> tuple[str, str]:
-    """Return the keys joined by dots and the keys in brackets, with long keys cut."""
-    dotted, brackets = [], []
-    for key in path:
-        text = shown_key(key)
-        text = text if len(text) <= _MAX_KEY else f"{text[:_MAX_KEY]}…"
-        dotted.append(text)
-        brackets.append(f"[{text!r}]" if type(key) is str else f"[{text}]")
-    return ".".join(dotted), "".join(brackets)
 
 
 _CLASS_OF_TORCH = re.compile(r"torch\.(nn\.modules|optim)\.[\w.]+\._?[A-Z]\w*", re.ASCII)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tensornp.core.lowlevel.text import legible
 from tensornp.core.tensor.dtypes import KNOWN, stored_dtype
-from tensornp.core.tensor.strides import num_reached
+from tensornp.core.tensor.strides import num_reached, unless_in_order
 from tensornp.errors import CheckpointError
 from tensornp.models.pickles import reader
 
@@ -50,18 +50,18 @@ class Storage(NamedTuple):
 
 
 class PickledTensor(NamedTuple):
-    """A tensor in a pickle: a view of a storage, in elements.
+    """A tensor in a pickle: a view of a storage, in elements, as those of `FileSource`.
 
     `problem` says why it is not read. A tensor with a `quantizer` shows the integer codes. A tensor without a storage
     is of a class that computes its values from others, which take `wrapped_nbytes`.
     """
 
-    storage: Storage | None = None
+    storage: Any = None
     dtype: str = ""
     offset: int = 0
     shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
-    is_parameter: bool = False
+    strides: tuple[int, ...] | None = None
+    kind: str = "tensor"
     problem: str = ""
     quantizer: Any = None
     class_name: str = ""
@@ -127,21 +127,25 @@ def _tensor(
         raise TypeError
     dtype = dtype or (storage.dtype if quantizer is None else _CODES.get(storage.dtype, storage.dtype))
     name = dtype if dtype in KNOWN else legible(dtype[:MAX_NAME])
+    if len(strides) == len(shape):
+        strides = unless_in_order(shape, strides)
     problem = _problem(storage, name, offset, shape, strides)
     if metadata and not problem:
         # A view may be meant conjugated or negated.
         problem = "it is a lazy view; save its resolve_conj().resolve_neg()"
-    return PickledTensor(storage, name, offset, shape, strides, False, problem, quantizer)
+    return PickledTensor(storage, name, offset, shape, strides, "tensor", problem, quantizer)
 
 
-def _problem(storage: Storage, dtype: str, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
+def _problem(storage: Storage, dtype: str, offset: int, shape: tuple[int, ...], strides: Any) -> str:
     if dtype not in KNOWN:
         return f"its dtype {dtype} is not known" if dtype else "its dtype is not told"
-    if len(shape) != len(strides):
+    if strides is not None and len(shape) != len(strides):
         return "its strides are not those of its shape"
-    if 0 in shape:
+    num_stored = numel = math.prod(shape)
+    if not numel:
         return ""
-    num_stored, numel = num_reached(shape, strides), math.prod(shape)
+    if strides is not None:
+        num_stored = num_reached(shape, strides)
     if numel > max(num_stored, _MAX_REPEATED):
         return f"it repeats {num_stored:,} stored elements as {numel:,}"
     is_inside = (offset + num_stored) * stored_dtype(dtype).itemsize <= storage.nbytes
@@ -151,7 +155,7 @@ def _problem(storage: Storage, dtype: str, offset: int, shape: tuple[int, ...], 
 def _parameter(data: Any, *_: Any) -> Any:
     if type(data) is not PickledTensor:
         raise TypeError
-    return data._replace(is_parameter=True)
+    return data._replace(kind="parameter")
 
 
 def _tensor_of_class(func: Any, cls: Any, args: Any, state: Any) -> Any:
