@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,8 +29,7 @@ _NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "arr
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
 
-@dataclass(frozen=True, slots=True)
-class CensusRow:
+class CensusRow(NamedTuple):
     """One name in the table; `shared_with` is the first name of its group, and the relation."""
 
     name: str
@@ -43,8 +41,7 @@ class CensusRow:
     shared_with: str
 
 
-@dataclass(frozen=True, slots=True)
-class CensusGroup:
+class CensusGroup(NamedTuple):
     """The names that share memory."""
 
     rows: tuple[CensusRow, ...]
@@ -60,8 +57,7 @@ class Owner(NamedTuple):
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Census:
+class Census(NamedTuple):
     """The table and its totals by device and by owner, each storage once; the last error apart."""
 
     groups: tuple[CensusGroup, ...]
@@ -78,9 +74,9 @@ class Census:
         """Return the table with at most `max_rows` names; the totals stay."""
         limits = _limits([len(group.rows) for group in self.groups], max_rows)
         pairs = zip(self.groups, limits, strict=False)
-        groups = tuple(replace(group, rows=group.rows[:limit]) for group, limit in pairs)
+        groups = tuple(group._replace(rows=group.rows[:limit]) for group, limit in pairs)
         num_before, num_now = (sum(len(group.rows) for group in some) for some in (self.groups, groups))
-        return replace(self, groups=groups, num_left_out=self.num_left_out + num_before - num_now)
+        return self._replace(groups=groups, num_left_out=self.num_left_out + num_before - num_now)
 
 
 def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) -> Census:

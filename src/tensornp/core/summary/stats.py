@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +22,7 @@ from tensornp.core.values.stored import Description, described
 from tensornp.errors import TensornpError
 
 
-@dataclass(frozen=True, slots=True)
-class StatsSummary:
+class StatsSummary(NamedTuple):
     """The statistics of one tensor or array, as a page shows them."""
 
     name: str
@@ -71,8 +69,7 @@ def summarize_stats(obj: Any, options: DisplayOptions, axis: int | None = None, 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonSummary:
+class ComparisonSummary(NamedTuple):
     names: tuple[str, str]
     comparison: Comparison
     picture: Heatmap | None = None

@@ -6,9 +6,8 @@ import ast
 import functools
 import inspect
 from contextlib import suppress
-from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from IPython.core.display_functions import display
 from IPython.core.displayhook import DisplayHook
@@ -18,8 +17,7 @@ from tensornp.fronts.ipython.names import ShellSession
 from tensornp.render.layout.words import NOT_PYTHON
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """The compiled statements of a cell, and its last expression, if any, with its source."""
 
     statements: CodeType

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -82,7 +81,7 @@ class MemoryMagics(SessionMagics):
             found = census_of(survey, max_rows=max_rows, patterns=patterns)
             if not patterns:
                 behind = held_by_last_error({id(one.obj) for group in survey.groups for one in group.found})
-                found = replace(found, nbytes_of_error=sum(group.nbytes for group in behind))
+                found = found._replace(nbytes_of_error=sum(group.nbytes for group in behind))
                 del behind
             # It holds every tensor.
             del survey

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.text import format_nbytes
@@ -175,8 +174,7 @@ MAX_PATTERN = 200
 """Characters of a search; a regular expression is not timed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The view that a page asks for."""
 
     search: str = ""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from html import escape
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tensornp.render.layout.document import Document, Part
 from tensornp.render.layout.style import ALARM_TEXT, SMALL_TEXT
@@ -20,8 +19,7 @@ MAX_NAMES = 3
 """Names in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportLine:
+class ReportLine(NamedTuple):
     """One tensor or array and its change; `is_count` marks a single integer, such as a step count."""
 
     name: str
@@ -32,8 +30,7 @@ class ReportLine:
     come: Literal["", "new", "gone"] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     heading: str
     lines: tuple[ReportLine, ...] = ()
     num_watched: int = 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,8 +28,7 @@ Numbers = float | Sequence[float] | np.ndarray[Any, Any]
 Values = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """The conversion that the caller requests; the values `bounds` are black and white."""
 
     mean: Numbers | None = None
@@ -128,8 +126,7 @@ MAX_PICTURES, MAX_ALL_PIXELS = 1024, 2**23
 """Pictures and pixels that are converted at full size."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class Picture(NamedTuple):
     """The pixels (tiles × height × width × channels), and a label for each tile; NaN and Inf are marked."""
 
     labels: tuple[str, ...]

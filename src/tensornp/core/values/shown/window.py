@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -163,8 +163,7 @@ NAN, POSITIVE_INF, NEGATIVE_INF = 127, 126, -126
 """The shades of elements without a place on the scale."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """The tensor of a window, or the local part of a distributed one."""
 
     tensor: torch.Tensor | StoredValues
@@ -177,8 +176,7 @@ class Subject:
         return self.info._array_shape
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """The elements of a window: short texts, exact ones, and shades from -100 to 100, or NAN and so on."""
 
     texts: list[str]
