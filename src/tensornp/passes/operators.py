@@ -11,7 +11,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
@@ -22,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import tensornp
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
+from tensornp.core.lowlevel.torch_private import inside_transforms, pop_dispatch_mode, push_dispatch_mode
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.readable import is_ordinary
 from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call
@@ -30,6 +32,7 @@ _graph_task: Any = torch._C._current_graph_task_id
 _node_at_work: Any = torch._C._current_autograd_node
 _next_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 _num_modes: Any = torch._C._len_torch_dispatch_stack
+_mode_at: Any = torch._C._get_dispatch_stack_at
 _BACKWARD = re.compile(r"Backwards?\d*$")
 _OVERWRITING = frozenset(
     "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
@@ -76,6 +79,47 @@ class OperatorMode(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         # It would bring the whole compiler with the first operator; `never_compiled` says the same.
         return False
+
+    def is_on(self) -> bool:
+        return any(_mode_at(i) is self for i in range(_num_modes()))
+
+    def remove(self) -> None:
+        """Leave the mode, if it is on, under others that were entered later, too."""
+        with ExitStack() as later:
+            for _ in range(_num_modes() if self.is_on() else 0):
+                one = pop_dispatch_mode(None)
+                if one is self:
+                    break
+                later.callback(push_dispatch_mode, one)
+
+    def enter(self) -> int:
+        """Enter the mode, unless it is on; return the number of the next node."""
+        number = int(_next_number())
+        if not self.is_on():
+            # Operators that were not seen may have made the node before.
+            self._by_number.setdefault(number - 1, None)
+            push_dispatch_mode(self)
+        return number
+
+    def follow_nodes(self, results: Iterable[torch.Tensor | None], first: int) -> None:
+        """Have the mode on while nodes run that were made from `first` on and lead to some results."""
+        waiting = [inside_transforms(tensor)[0].grad_fn for tensor in results if tensor is not None]
+        seen: set[Any] = set()
+        while waiting:
+            node = waiting.pop()
+            # Nodes of parameters have the greatest number.
+            if node is not None and node not in seen and first <= node._sequence_nr() < _next_number():
+                seen.add(node)
+                self._recorder.exits.callback(node.register_prehook(self._enter_node).remove)
+                waiting += [below for below, _ in node.next_functions]
+
+    @never_compiled
+    def _enter_node(self, grads: Any) -> None:
+        # After each node, torch has the modes again in which the backward was called.
+        number = self.enter()
+        if torch.is_grad_enabled():
+            handle = _node_at_work().register_hook(lambda made, _: self.follow_nodes(made, number))
+            self._recorder.exits.callback(handle.remove)
 
     @never_compiled
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
