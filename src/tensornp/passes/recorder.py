@@ -25,29 +25,26 @@ from tensornp.core.lowlevel.gradients import have_grads
 from tensornp.passes import records
 from tensornp.passes.gradients import Awaited, Gradients
 from tensornp.passes.names import Known, Names
-from tensornp.passes.operators import OperatorMode, place_of
+from tensornp.passes.operators import OperatorMode, graph_task, place_of
 from tensornp.passes.readable import tensors_in
 from tensornp.passes.records import Call, Step, Value
 from tensornp.passes.tensors import Tensors
 
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
-_graph_task: Any = torch._C._current_graph_task_id
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
 
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A call that has begun; `edges` keep the nodes of parameters until the outermost call has used them.
-
-    `first_node` is the number of its first node, if the operators in it are followed and those around it are not.
-    """
+    """A call that has begun; `edges` keep the nodes of parameters until the outermost call has used them."""
 
     call: Call
     known: Known
+    frame: int
     is_within: bool
     has_calls: bool = False
-    first_node: int | None = None
+    entered_at_node: int | None = None
     edges: list[Any] = field(default_factory=list)
     not_awaited: list[Awaited] = field(default_factory=list)
 
@@ -105,7 +102,7 @@ class Recorder:
         if self._sees_writes:
             self.exits.enter_context(self._mode)
         elif self.has_operators:
-            # It is on in chosen modules alone: each operator under a mode takes several times as long to call.
+            # Each call of an operator is slower under a mode: it is on in the chosen modules alone.
             self.exits.callback(self._mode.remove)
 
     def leave(self) -> None:
@@ -167,11 +164,12 @@ class Recorder:
         if torch.compiler.is_compiling() or not self._follows(module):
             return
         is_grad_enabled = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        self.record(self._begin, module, args, place_of(sys._getframe(1)), is_grad_enabled)
+        frame = sys._getframe(1)
+        self.record(self._begin, module, args, id(frame), place_of(frame, self.innermost()), is_grad_enabled)
         one = self.innermost() if self.only is not None else None
-        is_here = threading.get_ident() == self._thread or _graph_task() != -1
+        is_here = threading.get_ident() == self._thread or graph_task() != -1
         if one is not None and one.is_within and is_here and not self._mode.is_on():
-            one.first_node = self._mode.enter()
+            one.entered_at_node = self._mode.enter()
 
     def record(self, method: Callable[..., None], *args: Any) -> None:
         """Call a method outside of modes; the program goes on if it fails."""
@@ -183,18 +181,18 @@ class Recorder:
             too_deep = "calls near Python's recursion limit were not followed"
             self.problems.append(too_deep if isinstance(error, RecursionError) else told("a call of a pass", error))
 
-    def _begin(self, module: torch.nn.Module, args: Any, place: Any, is_grad_enabled: bool) -> None:
+    def _begin(self, module: torch.nn.Module, args: Any, frame: int, place: Any, is_grad_enabled: bool) -> None:
         stack, outer = self.stacks.setdefault(threading.get_ident(), []), self.innermost()
         known = self.names.find(module)
         if known is None:
             known = self.names.add_root(module) if outer is None else self.names.add_inside(module, outer.known)
-        phase = records.FORWARD if _graph_task() == -1 else records.RECOMPUTED
+        phase = records.FORWARD if graph_task() == -1 else records.RECOMPUTED
         call = Call(len(self.calls), records.MODULE, known.name, known.class_name, nth=known.num_calls, phase=phase)
         call.parent, call.source = (outer.call.index if outer is not None else 0), place
         known.first, known.last, known.num_calls = known.first or call.index, call.index, known.num_calls + 1
         self.known_of[call.index] = known
         self.calls.append(call)
-        one = _Open(call, known, known.is_within or (outer is not None and outer.is_within))
+        one = _Open(call, known, frame, known.is_within or (outer is not None and outer.is_within))
         if outer is not None:
             outer.has_calls = True
         stack.append(one)
@@ -212,9 +210,8 @@ class Recorder:
         at = next((i for i in reversed(range(len(stack))) if stack[i].known.reference() is module), None)
         if at is not None and not modes.is_own_call():
             # Calls above it have neither returned nor raised anything that torch reports.
-            ended = stack[at:]
-            del stack[at:]
-            if any(one.first_node is not None for one in ended):
+            stack[at:], ended = [], stack[at:]
+            if any(one.entered_at_node is not None for one in ended):
                 self._mode.remove()
             self.record(self._end, ended[0], module, *rest)
 
@@ -240,9 +237,9 @@ class Recorder:
             call.params = self._params_of(module, has_calls=not is_alone) | before
         tensors = tensors_in(result)
         self._take(call.outputs, call, tensors, call.index)
-        if one.first_node is not None:
+        if one.entered_at_node is not None:
             beside = (tensor for child in module.modules() for tensor in child.__dict__.values() if is_tensor(tensor))
-            self._mode.follow_nodes((*(tensor for _, tensor in tensors), *beside), one.first_node)
+            self._mode.follow_nodes((*(tensor for _, tensor in tensors), *beside), one.entered_at_node)
         if self._has_grads:
             for path, tensor in tensors:
                 self.gradients.of_value(tensor, call.outputs[path])
