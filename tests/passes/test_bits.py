@@ -17,12 +17,14 @@ FOLLOWS: dict[str, Callable[[Any], Any]] = {
     "bound": tnp.follow,
     "without gradients": lambda _: tnp.follow(grads=False),
     "operators": lambda _: tnp.follow(level="operators"),
+    "only": lambda _: tnp.follow(level="operators", only="*"),
 }
 UNSEEN = {
     "bound": ("compiled",),
     "all": ("thread", "threads"),
     "without gradients": ("thread", "threads"),
     "operators": ("thread", "threads"),
+    "only": ("thread", "threads"),
 }
 """Programs of which no call is seen: in another thread where no model is named, of what was made of a named one."""
 STOPS = (("return", 0), (ValueError, 1), (KeyboardInterrupt, 2))
@@ -35,10 +37,10 @@ expected = functools.cache(lambda follow, name, *ending: state_after(PROGRAMS[na
 def check(found: dict[str, Any], follow: str, name: str, *ending: Any) -> None:
     """Check that what is left is what the program leaves by itself."""
     plain = expected(no_follow, name, *ending)
-    if follow != "operators":
+    if follow not in ("operators", "only"):
         assert found == plain
         return
-    assert found == expected(in_a_mode, name, *ending)
+    assert follow == "only" or found == expected(in_a_mode, name, *ending)
     for fact, value in plain.items():
         assert fact in BY_OTHER_OPERATORS or found[fact] == value, fact
     for mine, theirs in zip(found["tensors"], plain["tensors"], strict=True):
@@ -51,7 +53,7 @@ def check(found: dict[str, Any], follow: str, name: str, *ending: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "follow"),
     [
-        *zip(PROGRAMS, itertools.cycle(["all", "bound", "without gradients"])),
+        *zip(PROGRAMS, itertools.cycle(["all", "bound", "without gradients", "only"])),
         *((name, "operators") for name in PROGRAMS),
     ],
 )
@@ -70,7 +72,7 @@ def test_a_program_that_is_followed_leaves_the_same_bits(name, follow):
     ("name", "stop", "stop_at", "follow"),
     [
         (name, *stop, follow)
-        for name, stop, follow in zip(PROGRAMS, itertools.cycle(STOPS), itertools.cycle(["all", "operators"]))
+        for name, stop, follow in zip(PROGRAMS, itertools.cycle(STOPS), itertools.cycle(["all", "operators", "only"]))
     ],
 )
 def test_a_block_that_ends_in_its_middle_leaves_the_same_bits(name, stop, stop_at, follow):

@@ -82,10 +82,12 @@ def _became_odd(recorder: Recorder, at_end: Iterable[tuple[Known, str, Value]]) 
 
 def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]) -> None:
     """Replace the numbers of rows by statistics, in values, calls and gradients."""
+    # The views of a tensor share a row.
+    figures = {row: _figures(rows[row], *told) for row, told in recorder.tensors.counts.items()}
     for value in recorder.tensors.values:
         row: Any = value.figures
         if row is not None:
-            value.figures = _figures(recorder, rows, row)
+            value.figures = figures[row]
         elif 0 in value.shape and not value.note:
             value.figures = Figures(math.nan, math.nan, 0.0, 0.0, 0)
         number: Any = value.sample
@@ -99,16 +101,15 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
         if row is None:
             target.note = target.note or "its gradient could not be read"
         else:
-            add_gradient(target, _figures(recorder, rows, row), order)
+            add_gradient(target, figures[row], order)
     for one in recorder.gradients.parameters:
-        held = [_figures(recorder, rows, row) for row in one.held]
-        one.gradient.held = next((figures for figures in held if figures.norm != 0), held[0] if held else None)
+        held = [figures[row] for row in one.held]
+        one.gradient.held = next((each for each in held if each.norm != 0), held[0] if held else None)
 
 
-def _figures(recorder: Recorder, rows: Sequence[Row], row: int) -> Figures:
+def _figures(row: Row, count: int, times: float, _: bool) -> Figures:
     """Return the statistics of a row; elements of an expanded tensor count as often as they occur."""
-    low, high, total, norm = rows[row]
-    count, times, _ = recorder.tensors.counts[row]
+    low, high, total, norm = row
     return Figures(low, high, total * times, norm * math.sqrt(times), count)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.autograd.graph import get_gradient_edge
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # public, but not listed
 
 from tensornp.core.lowlevel import modes, torch_private
@@ -90,7 +90,9 @@ class Gradients:
         if isinstance(tensor, UninitializedTensorMixin):
             return False
         try:
-            edge = _edge_of(tensor)
+            # Its class sees nothing of the view that torch makes.
+            with torch_private.without_dispatch_classes():
+                edge = get_gradient_edge(tensor)
             handle = edge.node.register_prehook(functools.partial(self._came_back, one, edge.output_nr))
         except Exception:
             # An odd class may refuse.
@@ -127,14 +129,3 @@ class Gradients:
         leaves = [(one, tensor) for one in self.parameters if (tensor := one.parameter) is not None and tensor.is_leaf]
         for (one, _), is_held in zip(leaves, have_grads([tensor for _, tensor in leaves]), strict=True):
             one.gradient.is_held_at_end = is_held
-
-
-def _edge_of(tensor: torch.Tensor) -> Any:
-    """Return the edge of a tensor; its class sees nothing of the view that torch makes."""
-    if type(tensor) is not torch.nn.Parameter or not tensor.is_leaf:
-        with torch_private.without_dispatch_classes():
-            return get_gradient_edge(tensor)
-    # As torch does, at half the cost.
-    with torch.enable_grad():
-        view: Any = tensor.view_as(tensor)
-    return GradientEdge(view.grad_fn.next_functions[0][0], 0)

@@ -11,7 +11,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
@@ -22,20 +23,23 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import tensornp
 from tensornp.core.lowlevel.attributes import error_text, is_tensor
 from tensornp.core.lowlevel.fallback import told
+from tensornp.core.lowlevel.torch_private import inside_transforms, pop_dispatch_mode, push_dispatch_mode
 from tensornp.core.lowlevel.uncompiled import never_compiled
 from tensornp.passes.readable import is_ordinary
 from tensornp.passes.records import BACKWARD, FORWARD, OPERATOR, OPTIMIZER, RAISED, RECOMPUTED, RETURNED, Call
 
-_graph_task: Any = torch._C._current_graph_task_id
+graph_task: Any = torch._C._current_graph_task_id
 _node_at_work: Any = torch._C._current_autograd_node
 _next_number: Any = torch.autograd._get_sequence_nr  # type: ignore[attr-defined]
 _num_modes: Any = torch._C._len_torch_dispatch_stack
+_mode_at: Any = torch._C._get_dispatch_stack_at
 _BACKWARD = re.compile(r"Backwards?\d*$")
 _OVERWRITING = frozenset(
     "fill_ zero_ copy_ normal_ uniform_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_".split()
 )
 """Operators that write a tensor without reading it."""
 _LIBRARIES = tuple(os.path.join(os.path.dirname(one.__file__ or ""), "") for one in (torch, tensornp))
+_Given = list[tuple[str, str, torch.Tensor]]
 _SOFTMAX = frozenset(("_softmax", "_log_softmax", "_safe_softmax"))
 
 
@@ -66,7 +70,8 @@ class OperatorMode(TorchDispatchMode):
     def __init__(self, recorder: Any) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._recorder = recorder
-        self._by_number: dict[int, Call | None] = {}
+        # A view is no call, but has a node: its name, parent and source.
+        self._by_number: dict[int, Call | tuple[str, int | None, Any] | None] = {}
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
@@ -76,6 +81,44 @@ class OperatorMode(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         # It would bring the whole compiler with the first operator; `never_compiled` says the same.
         return False
+
+    def is_on(self) -> bool:
+        return any(_mode_at(i) is self for i in range(_num_modes()))
+
+    def remove(self) -> None:
+        """Leave the mode, if it is on, under others that were entered later, too."""
+        with ExitStack() as later:
+            while self.is_on() and (one := pop_dispatch_mode(None)) is not self:
+                later.callback(push_dispatch_mode, one)
+
+    def enter(self) -> int:
+        """Enter the mode if it is not on; return the number of the next node."""
+        number = int(_next_number())
+        if not self.is_on():
+            # Operators that were not seen may have made the node before.
+            self._by_number.setdefault(number - 1, None)
+            push_dispatch_mode(self)
+        return number
+
+    def follow_nodes(self, results: Iterable[torch.Tensor | None], first: int) -> None:
+        """Have the mode on while nodes run that were made from `first` on and lead to some results."""
+        waiting = [inside_transforms(tensor)[0].grad_fn for tensor in results if tensor is not None]
+        seen: set[Any] = set()
+        while waiting:
+            node = waiting.pop()
+            # Nodes of parameters have the greatest number.
+            if node is not None and node not in seen and first <= node._sequence_nr() < _next_number():
+                seen.add(node)
+                self._recorder.exits.callback(node.register_prehook(self._enter_node).remove)
+                waiting += [below for below, _ in node.next_functions]
+
+    @never_compiled
+    def _enter_node(self, grads: Any) -> None:
+        # After each node, torch has the modes again in which the backward was called.
+        number = self.enter()
+        if torch.is_grad_enabled():
+            handle = _node_at_work().register_hook(lambda made, _: self.follow_nodes(made, number))
+            self._recorder.exits.callback(handle.remove)
 
     @never_compiled
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -88,62 +131,67 @@ class OperatorMode(TorchDispatchMode):
                 call = self._placed(kind, sys._getframe(1))
             except Exception as error:
                 self._recorder.problems.append(told("an operator of a pass", error))
-        if call is None or kind is None or kind.is_view:
+        if call is None or kind is None:
             result = func(*args, **kwargs)
             _count_writes(kind, args, kwargs)
             return result
+        given = _given(kind, args, kwargs)
         if kind.written:
-            self._recorder.record(self._take_inputs, call, kind, args, kwargs)
+            self._recorder.record(self._take_inputs, call, kind, args, kwargs, given)
         try:
             result = func(*args, **kwargs)
         except BaseException as error:
             call.status, call.error = RAISED, error_text(error)
             if not kind.written:
-                self._recorder.record(self._take_inputs, call, kind, args, kwargs)
+                self._recorder.record(self._take_inputs, call, kind, args, kwargs, given)
             self._recorder.record(self._recorder.add_operator, call)
             raise
         _count_writes(kind, args, kwargs)
-        self._recorder.record(self._ended, call, kind, args, kwargs, result)
+        self._recorder.record(self._ended, call, kind, args, kwargs, given, result)
         return result
 
     def _placed(self, kind: _Kind, frame: Any) -> Call | None:
-        """Return an operator in its place, in the backward that of its forward; None outside `only`."""
+        """Return an operator in its place, in the backward that of its forward; None if it is no call."""
         recorder = self._recorder
-        inner = recorder.innermost()
+        inner, is_backward = recorder.innermost(), graph_task() != -1
         is_recomputed = inner is not None and inner.call.phase == RECOMPUTED
-        node = _node_at_work() if _graph_task() != -1 and not is_recomputed else None
-        call = None
-        if node is None:
-            if recorder.only is None or (inner is not None and inner.is_within):
-                call = Call(-1, OPERATOR, kind.name, parent=inner.call.index if inner is not None else 0)
-                call.source = place_of(frame)
+        node = _node_at_work() if is_backward and not is_recomputed else None
+        made: Call | tuple[str, int | None, Any] | None = None
+        if node is not None:
+            made = self._of_node(kind, node)
+        elif recorder.only is None or (inner is not None and inner.is_within):
+            parent, source = inner.call.index if inner is not None else 0, place_of(frame, inner)
+            if kind.is_view:
+                made = kind.name, parent, source
+            else:
                 # A step of an optimizer runs without gradients, and its closure with them.
                 is_step = recorder.open_steps and not torch.is_grad_enabled()
-                call.phase = RECOMPUTED if _graph_task() != -1 else OPTIMIZER if is_step else FORWARD
-        else:
-            call = self._of_node(kind, node)
+                phase = RECOMPUTED if is_backward else OPTIMIZER if is_step else FORWARD
+                made = Call(-1, OPERATOR, kind.name, parent=parent, source=source, phase=phase)
         # The first of several operators with the same number has made the node.
-        self._by_number.setdefault(_next_number() - 1, call)
-        return call
+        self._by_number.setdefault(_next_number() - 1, made)
+        return made if isinstance(made, Call) and not kind.is_view else None
 
     def _of_node(self, kind: _Kind, node: Any) -> Call | None:
         """Return an operator of a backward: sequence numbers, in one thread, lead from a node to its operator."""
         name, number = type(node).__name__, node._sequence_nr()
-        forward = None if len(self._recorder.stacks) > 1 else self._by_number.get(number)
-        if self._recorder.only is not None and forward is None:
+        found = None if len(self._recorder.stacks) > 1 else self._by_number.get(number)
+        if self._recorder.only is not None and found is None:
             return None
         call = Call(-1, OPERATOR, kind.name, parent=0, phase=BACKWARD, detail=name)
-        is_own = forward is not None and _is_node_of(name, forward.name)
+        if found is None:
+            return call
+        forward, parent, source = (found.name, found.parent, found.source) if isinstance(found, Call) else found
+        is_own = _is_node_of(name, forward)
         # A function of the user's has the number of the first operator in it.
-        if forward is not None and (is_own or not name[-1:].isdecimal()):
-            call.parent, call.source = forward.parent, forward.source
-            if is_own and forward.index >= 0:
-                call.forward, call.detail = forward.index, ""
+        if is_own or not name[-1:].isdecimal():
+            call.parent, call.source = parent, source
+        if is_own and isinstance(found, Call) and found.index >= 0:
+            call.forward, call.detail = found.index, ""
         return call
 
-    def _take_inputs(self, call: Call, kind: _Kind, args: Any, kwargs: Any) -> None:
+    def _take_inputs(self, call: Call, kind: _Kind, args: Any, kwargs: Any, given: _Given) -> None:
         tensors = self._recorder.tensors
-        given = list(_given(kind, args, kwargs))
         for one in (*args, *kwargs.values()):
             if type(one) is float and not math.isfinite(one):
                 call.asked_for = "NaN" if math.isnan(one) else "Inf"
@@ -159,16 +207,17 @@ class OperatorMode(TorchDispatchMode):
             before = (tensors.before_write(tensor) for argument, _, tensor in given if argument in kind.written)
             call.overwrote = tuple(value for value in before if value is not None)
 
-    def _ended(self, call: Call, kind: _Kind, args: Any, kwargs: Any, result: Any) -> None:
+    def _ended(self, call: Call, kind: _Kind, args: Any, kwargs: Any, given: _Given, result: Any) -> None:
         recorder = self._recorder
         tensors = recorder.tensors
         if kind.is_empty:
             for _, tensor in _tensors_in("", result):
-                tensors.allocated(tensor)
+                # Nothing was written to it yet.
+                tensors.memory(tensor.untyped_storage())
             return
         index = len(recorder.calls)
         if kind.written:
-            for argument, path, tensor in _given(kind, args, kwargs):
+            for argument, path, tensor in given:
                 if argument in kind.written:
                     call.outputs[path] = tensors.written(tensor, index, is_counted=kind.is_counted)
         else:
@@ -176,7 +225,7 @@ class OperatorMode(TorchDispatchMode):
             new = [(path, tensor) for path, tensor in _tensors_in("", result) if not tensors.is_known(tensor)]
             if not new:
                 return
-            self._take_inputs(call, kind, args, kwargs)
+            self._take_inputs(call, kind, args, kwargs, given)
             for path, tensor in new:
                 call.outputs[path] = tensors.value(tensor, index, has_sums=False)
         call.status = RETURNED
@@ -192,9 +241,12 @@ def _count_writes(kind: _Kind | None, args: Any, kwargs: Any) -> None:
             increment_version(tensor)
 
 
-def place_of(frame: FrameType | None) -> Any:
+def place_of(frame: FrameType | None, inner: Any = None) -> Any:
     """Return file and number of the innermost line outside of torch and tensornp."""
     while frame is not None:
+        if inner is not None and inner.frame == id(frame):
+            # The frame of the hook of the innermost call, which has looked from there on.
+            return inner.call.source
         file = frame.f_code.co_filename
         if not file.startswith(_LIBRARIES):
             return file, frame.f_lineno
@@ -218,16 +270,15 @@ def _kind_of(func: Any) -> _Kind | None:
     return _Kind(func)
 
 
-def _given(kind: _Kind, args: Any, kwargs: Any) -> Iterator[tuple[str, str, torch.Tensor]]:
-    for argument, one in (*zip(kind.arguments, args, strict=False), *kwargs.items()):
-        for path, tensor in _tensors_in(argument, one):
-            yield argument, path, tensor
+def _given(kind: _Kind, args: Any, kwargs: Any) -> _Given:
+    """Return the tensors in arguments, each with the name of its argument and its path."""
+    named = (*zip(kind.arguments, args, strict=False), *kwargs.items())
+    return [(name, path, tensor) for name, one in named for path, tensor in _tensors_in(name, one)]
 
 
-def _tensors_in(path: str, given: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _tensors_in(path: str, given: Any) -> list[tuple[str, torch.Tensor]]:
     if is_tensor(given):
-        yield path, given
-    elif type(given) in (list, tuple):
-        for i, one in enumerate(given):
-            if is_tensor(one):
-                yield f"{path}[{i}]", one
+        return [(path, given)]
+    if type(given) not in (list, tuple):
+        return []
+    return [(f"{path}[{i}]", one) for i, one in enumerate(given) if is_tensor(one)]

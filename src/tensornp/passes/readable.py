@@ -88,16 +88,16 @@ def readable_of(tensor: torch.Tensor) -> tuple[torch.Tensor | None, str]:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Return whether a tensor is a dense one of torch's own class without lazy bits: most are."""
-    if not is_of_torch(tensor) or tensor.dtype is torch.complex32 or tensor.is_meta:
+    if not is_of_torch(tensor) or tensor.dtype is torch.complex32:
         return False
-    device = "cpu" if tensor.is_cpu else tensor.device.type
-    if device not in _ORDINARY_KEYS:
-        _ORDINARY_KEYS[device] = torch._C._dispatch_keys(torch.empty(0, device=device)).raw_repr()
-    return int(torch._C._dispatch_keys(tensor).raw_repr()) == _ORDINARY_KEYS[device]
+    keys = torch_private.dispatch_keys(tensor).raw_repr()
+    if keys not in _ORDINARY_KEYS and not tensor.is_meta:
+        _ORDINARY_KEYS.add(torch_private.dispatch_keys(torch.empty(0, device=tensor.device)).raw_repr())
+    return keys in _ORDINARY_KEYS
 
 
-_ORDINARY_KEYS: dict[str, int] = {}
-"""Dispatch keys of dense tensors without lazy bits, by type of device."""
+_ORDINARY_KEYS: set[int] = set()
+"""Dispatch keys of dense tensors without lazy bits."""
 
 
 def _strided(tensor: torch.Tensor) -> torch.Tensor | None:

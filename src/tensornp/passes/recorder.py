@@ -25,14 +25,13 @@ from tensornp.core.lowlevel.gradients import have_grads
 from tensornp.passes import records
 from tensornp.passes.gradients import Awaited, Gradients
 from tensornp.passes.names import Known, Names
-from tensornp.passes.operators import OperatorMode, place_of
+from tensornp.passes.operators import OperatorMode, graph_task, place_of
 from tensornp.passes.readable import tensors_in
 from tensornp.passes.records import Call, Step, Value
 from tensornp.passes.tensors import Tensors
 
 _FOLLOWED: ContextVar[tuple[Recorder, ...]] = ContextVar("_FOLLOWED", default=())
 """The recorders of this context; another thread and another task of asyncio have others."""
-_graph_task: Any = torch._C._current_graph_task_id
 _NEVER_CALLED = (torch.nn.ParameterList, torch.nn.ParameterDict)
 
 
@@ -42,8 +41,10 @@ class _Open:
 
     call: Call
     known: Known
+    frame: int
     is_within: bool
     has_calls: bool = False
+    entered_at_node: int | None = None
     edges: list[Any] = field(default_factory=list)
     not_awaited: list[Awaited] = field(default_factory=list)
 
@@ -75,7 +76,9 @@ class Recorder:
         self.stacks: dict[int, list[_Open]] = {}
         self._num_ended = 0
         self._first_node = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
-        self._exits = ExitStack()
+        self.exits = ExitStack()
+        self._mode = OperatorMode(self)
+        self._thread = threading.get_ident()
         for module in modules:
             self.names.add_root(module)
         self.is_bound = bool(self.names.roots)
@@ -93,16 +96,21 @@ class Recorder:
             torch_optimizer.register_optimizer_step_pre_hook(self._step_began),
             torch_optimizer.register_optimizer_step_post_hook(self._step_ended),
         ):
-            self._exits.callback(handle.remove)
+            self.exits.callback(handle.remove)
             # Torch forgets its own entry for hooks with keyword arguments.
-            self._exits.callback(torch_module._global_forward_hooks_with_kwargs.pop, handle.id, None)
-        if self.has_operators:
-            self._exits.enter_context(OperatorMode(self))
+            self.exits.callback(torch_module._global_forward_hooks_with_kwargs.pop, handle.id, None)
+        if self._sees_writes:
+            self.exits.enter_context(self._mode)
+        elif self.has_operators:
+            # Each call of an operator is slower under a mode: it is on in the chosen modules alone.
+            self.exits.callback(self._mode.remove)
 
     def leave(self) -> None:
         """Remove the mode and the hooks; Ctrl-C meanwhile may leave hooks that do nothing."""
         self.is_over = True
-        self._exits.close()
+        self.exits.close()
+        # It refers to this recorder.
+        del self._mode
         _FOLLOWED.set(tuple(one for one in _FOLLOWED.get() if one is not self))
 
     def end(self, namespace: Mapping[str, Any]) -> None:
@@ -156,7 +164,12 @@ class Recorder:
         if torch.compiler.is_compiling() or not self._follows(module):
             return
         is_grad_enabled = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        self.record(self._begin, module, args, place_of(sys._getframe(1)), is_grad_enabled)
+        frame = sys._getframe(1)
+        self.record(self._begin, module, args, id(frame), place_of(frame, self.innermost()), is_grad_enabled)
+        one = self.innermost() if self.only is not None else None
+        is_here = threading.get_ident() == self._thread or graph_task() != -1
+        if one is not None and one.is_within and is_here and not self._mode.is_on():
+            one.entered_at_node = self._mode.enter()
 
     def record(self, method: Callable[..., None], *args: Any) -> None:
         """Call a method outside of modes; the program goes on if it fails."""
@@ -168,18 +181,18 @@ class Recorder:
             too_deep = "calls near Python's recursion limit were not followed"
             self.problems.append(too_deep if isinstance(error, RecursionError) else told("a call of a pass", error))
 
-    def _begin(self, module: torch.nn.Module, args: Any, place: Any, is_grad_enabled: bool) -> None:
+    def _begin(self, module: torch.nn.Module, args: Any, frame: int, place: Any, is_grad_enabled: bool) -> None:
         stack, outer = self.stacks.setdefault(threading.get_ident(), []), self.innermost()
         known = self.names.find(module)
         if known is None:
             known = self.names.add_root(module) if outer is None else self.names.add_inside(module, outer.known)
-        phase = records.FORWARD if _graph_task() == -1 else records.RECOMPUTED
+        phase = records.FORWARD if graph_task() == -1 else records.RECOMPUTED
         call = Call(len(self.calls), records.MODULE, known.name, known.class_name, nth=known.num_calls, phase=phase)
         call.parent, call.source = (outer.call.index if outer is not None else 0), place
         known.first, known.last, known.num_calls = known.first or call.index, call.index, known.num_calls + 1
         self.known_of[call.index] = known
         self.calls.append(call)
-        one = _Open(call, known, known.is_within or (outer is not None and outer.is_within))
+        one = _Open(call, known, frame, known.is_within or (outer is not None and outer.is_within))
         if outer is not None:
             outer.has_calls = True
         stack.append(one)
@@ -193,16 +206,17 @@ class Recorder:
     def _ended(self, module: torch.nn.Module, args: Any, *rest: Any) -> None:
         if torch.compiler.is_compiling() or self.is_over or torch_private.tracing_state():
             return
-        if (stack := self.stacks.get(threading.get_ident())) and not modes.is_own_call():
-            self.record(self._end, stack, module, *rest)
-
-    def _end(self, stack: list[_Open], module: torch.nn.Module, *rest: Any) -> None:
+        stack = self.stacks.get(threading.get_ident(), [])
         at = next((i for i in reversed(range(len(stack))) if stack[i].known.reference() is module), None)
-        if at is None:
-            return
-        one, call = stack[at], stack[at].call
-        # Calls above it have neither returned nor raised anything that torch reports.
-        del stack[at:]
+        if at is not None and not modes.is_own_call():
+            # Calls above it have neither returned nor raised anything that torch reports.
+            stack[at:], ended = [], stack[at:]
+            if any(one.entered_at_node is not None for one in ended):
+                self._mode.remove()
+            self.record(self._end, ended[0], module, *rest)
+
+    def _end(self, one: _Open, module: torch.nn.Module, *rest: Any) -> None:
+        call = one.call
         call.ended, self._num_ended = self._num_ended, self._num_ended + 1
         if len(rest) == 1:
             # Torch leaves out the keywords if the call has raised.
@@ -223,6 +237,9 @@ class Recorder:
             call.params = self._params_of(module, has_calls=not is_alone) | before
         tensors = tensors_in(result)
         self._take(call.outputs, call, tensors, call.index)
+        if one.entered_at_node is not None:
+            beside = (tensor for child in module.modules() for tensor in child.__dict__.values() if is_tensor(tensor))
+            self._mode.follow_nodes((*(tensor for _, tensor in tensors), *beside), one.entered_at_node)
         if self._has_grads:
             for path, tensor in tensors:
                 self.gradients.of_value(tensor, call.outputs[path])

@@ -27,22 +27,25 @@ _SWEEP = 64
 """Storages that are known before those that were freed are forgotten."""
 
 
-class _Memory:
-    """A storage and the states of tensors in it: version and value by place; `last` is the newest."""
+_State = tuple[Any, int | None, Value]
+"""A place in a storage, the version of the tensor there, and its value."""
 
-    __slots__ = ("last", "reference", "states")
+
+class _Memory(StorageWeakRef):
+    """A storage and the states of tensors in it by place; `last` is the newest."""
+
+    __slots__ = ("last", "states")
 
     def __init__(self, storage: torch.UntypedStorage) -> None:
-        self.reference = StorageWeakRef(storage)
+        super().__init__(storage)  # type: ignore[no-untyped-call]  # torch's own
         self.clear()
 
     def clear(self) -> None:
-        self.states: dict[Any, tuple[int | None, Value]] = {}
-        self.last: tuple[Any, int | None, Value] | None = None
+        self.states: dict[Any, _State] = {}
+        self.last: _State | None = None
 
     def put(self, place: Any, version: int | None, value: Value) -> None:
-        self.states[place] = version, value
-        self.last = place, version, value
+        self.states[place] = self.last = place, version, value
 
 
 class Tensors:
@@ -71,7 +74,8 @@ class Tensors:
             value = self._known(memory, place, version, tensor.requires_grad)
             if value is None:
                 value = self._new(tensor, maker, memory, place, version)
-            self._take(tensor, value, has_sums=has_sums, has_sample=has_sample)
+            if value.figures is None or has_sums or has_sample:
+                self._take(tensor, value, has_sums=has_sums, has_sample=has_sample)
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
@@ -89,10 +93,6 @@ class Tensors:
         except Exception as error:
             return _unread(tensor, maker, error)
 
-    def allocated(self, tensor: torch.Tensor) -> None:
-        """Note memory to which nothing was written yet."""
-        self._memory(tensor.untyped_storage())
-
     def before_write(self, tensor: torch.Tensor) -> Value | None:
         """Return the known state of a tensor, or of the one that it is a part of, without a read."""
         memory = self._memories.get(_key_of(tensor))
@@ -100,8 +100,8 @@ class Tensors:
             return None
         version = _version_of(tensor)
         found = memory.states.get(_strided_place(tensor))
-        if found is not None and found[0] == version:
-            return found[1]
+        if found is not None and found[1] == version:
+            return found[2]
         return memory.last[2] if memory.last[1] == version else None
 
     def is_known(self, tensor: torch.Tensor) -> bool:
@@ -155,16 +155,17 @@ class Tensors:
     def _place_of(self, tensor: torch.Tensor) -> tuple[_Memory, Any]:
         """Return the memory of a tensor, or of its stored elements, and its place there."""
         if tensor.layout is torch.strided and not tensor.is_nested:
-            return self._memory(tensor.untyped_storage()), _strided_place(tensor)
+            return self.memory(tensor.untyped_storage()), _strided_place(tensor)
         stored = stored_of(tensor)
-        return self._memory(stored.untyped_storage()), (tensor.layout, _shape_of(tensor), *_strided_place(stored))
+        return self.memory(stored.untyped_storage()), (tensor.layout, _shape_of(tensor), *_strided_place(stored))
 
-    def _memory(self, storage: torch.UntypedStorage) -> _Memory:
+    def memory(self, storage: torch.UntypedStorage) -> _Memory:
+        """Return the memory of a storage, that was not seen before if it has no states."""
         memory = self._memories.get(storage._cdata)
         if memory is None:
             if len(self._memories) >= self._next_sweep:
                 # A weak reference keeps a little of each freed storage.
-                self._memories = {key: one for key, one in self._memories.items() if not one.reference.expired()}
+                self._memories = {key: one for key, one in self._memories.items() if not one.expired()}  # type: ignore[no-untyped-call]
                 self._next_sweep = max(_SWEEP, 2 * len(self._memories))
             memory = self._memories[storage._cdata] = _Memory(storage)
         return memory
@@ -172,18 +173,18 @@ class Tensors:
     def _known(self, memory: _Memory, place: Any, version: int | None, requires_grad: bool) -> Value | None:
         found = memory.states.get(place)
         # If torch counts no versions, as for inference tensors, writes are known to the followed operators alone.
-        if found is None or found[0] != version or (version is None and not self._sees_writes):
+        if found is None or found[1] != version or (version is None and not self._sees_writes):
             return None
-        value = found[1]
+        value = found[2]
         if value.requires_grad is requires_grad:
             return value
         # The same elements are another tensor for autograd, as after `detach`.
         twin = memory.states.get((place, requires_grad))
-        if twin is None or twin[0] != version:
-            twin = version, replace(value, requires_grad=requires_grad, grad=None, grad_order=-1)
+        if twin is None or twin[1] != version:
+            twin = place, version, replace(value, requires_grad=requires_grad, grad=None, grad_order=-1)
             memory.states[place, requires_grad] = twin
-            self.values.append(twin[1])
-        return twin[1]
+            self.values.append(twin[2])
+        return twin[2]
 
     def _new(self, tensor: torch.Tensor, maker: int | None, memory: _Memory, place: Any, version: int | None) -> Value:
         last, relation = memory.last, NEW
@@ -263,7 +264,7 @@ def _key_of(tensor: torch.Tensor) -> int:
 def _shape_of(tensor: Any) -> tuple[Any, ...]:
     """Return the sizes of a tensor; "?" for sizes that differ between parts or are not decided yet."""
     try:
-        return tuple(size if type(size) is int else "?" for size in tensor.shape)
+        return tuple([size if type(size) is int else "?" for size in tensor.shape])
     except RuntimeError:
         return ("?",) * int(tensor.dim())
 

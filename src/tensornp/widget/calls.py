@@ -31,7 +31,7 @@ from tensornp.widget.values import Binder, LookedAt
 if TYPE_CHECKING:
     from tensornp.passes.follow import FollowedPass
 
-_MAX_TEXT = 400
+_MAX_TEXT, _MAX_LABEL = 400, 100
 
 
 def _figures(call: Call) -> Figures | None:
@@ -140,9 +140,6 @@ class LiveCalls(Tree):
             is_open=own in opened if has_below else None,
             is_quiet=row.is_quiet,
         )
-
-
-_MAX_LABEL = 100
 
 
 class CallsWidget(LivePart):
