@@ -28,7 +28,7 @@ UNCOUNTED = 5
 NUM_WEIGHTS = 200_000
 CELLS = [
     "%load_ext tensornp\nimport torch",
-    *(f"t{i} = torch.zeros({shape}, dtype=torch.int8)\nt{i}" for i, shape in enumerate(SHAPES.values())),
+    *(f"t{i} = torch.randint(-99, 99, {shape}, dtype=torch.int8)\nt{i}" for i, shape in enumerate(SHAPES.values())),
     "z = torch.zeros(1)\n"
     f"d = {{f'layers.{{i // 10}}.part{{i % 10}}.weight': z for i in range({NUM_WEIGHTS})}}\n%weights d",
 ]

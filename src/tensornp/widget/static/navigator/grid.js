@@ -2,27 +2,25 @@
 
 import { element } from "../page/elements.js";
 
-const FULL = 100;
-const STRONGEST = 0.5;
+const LEVELS = 10;
 const ORANGE = "219, 125, 50";
 const BLUE = "60, 130, 210";
 const SPECIAL = { 127: "nan", 126: "inf", "-126": "inf", 125: "unshown" };
 
-// Orange above zero, blue below, as strong as the value is large.
-function colourOf(shade) {
-  const strength = (STRONGEST * Math.min(Math.abs(shade), FULL)) / FULL;
-  return `rgba(${shade > 0 ? ORANGE : BLUE}, ${strength.toFixed(3)})`;
-}
+// Orange above zero, blue below, as strong as the value is large; cells with styles of their own would take longer.
+const SHADES = Array.from({ length: 2 * LEVELS + 1 }, (_, i) => {
+  const colour = `rgba(${i > LEVELS ? ORANGE : BLUE}, ${Math.abs(i - LEVELS) / (2 * LEVELS)})`;
+  return `.tensornp-values .tensornp-grid .tensornp-shade${i - LEVELS} { background-color: ${colour}; }`;
+}).join("\n");
 
 function fill(cell, text, shade) {
-  const special = SPECIAL[shade];
-  cell.textContent = text;
-  cell.className = special ? `tensornp-cell tensornp-${special}` : "tensornp-cell";
-  cell.style.backgroundColor = shade && !special ? colourOf(shade) : "";
+  const look = SPECIAL[shade] ?? `shade${Math.round(shade / LEVELS)}`;
+  cell.firstChild.data = text;
+  cell.className = `tensornp-cell tensornp-${look}`;
 }
 
 function headsOf(length, scope) {
-  return Array.from({ length }, () => Object.assign(element("th", "heading"), { scope }));
+  return Array.from({ length }, () => Object.assign(element("th", "heading", " "), { scope }));
 }
 
 export class Grid {
@@ -32,6 +30,7 @@ export class Grid {
     this.node = element("table", "grid");
     this.node.setAttribute("role", "grid");
     this.node.setAttribute("aria-label", `Values of ${name}`);
+    this.shades = element("style", "", SHADES);
   }
 
   // `buffers` has the shade of each element.
@@ -46,7 +45,7 @@ export class Grid {
     [this.rowHeads, this.columnHeads].forEach((heads, i) => {
       const axis = axes[i];
       this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1));
-      heads.forEach((head, j) => (head.textContent = axis === null ? [" ", j][i] : places[axis][j]));
+      heads.forEach((head, j) => (head.firstChild.data = axis === null ? [" ", j][i] : places[axis][j]));
     });
     this.cells.forEach((cell, k) => fill(cell, texts[k], shades[k]));
     [...this.node.rows].forEach((row, i) => {
@@ -58,7 +57,7 @@ export class Grid {
   build([rows, columns]) {
     this.columnHeads = headsOf(columns, "col");
     this.rowHeads = headsOf(rows, "row");
-    this.cells = Array.from({ length: rows * columns }, () => element("td"));
+    this.cells = Array.from({ length: rows * columns }, () => Object.assign(element("td", "cell", " "), { tabIndex: -1 }));
     const lines = this.rowHeads.map((own, i) => [own, ...this.cells.slice(i * columns, (i + 1) * columns)]);
     const [head, body] = [element("thead"), element("tbody")];
     head.insertRow().append(element("td", "corner"), ...this.columnHeads);
@@ -70,10 +69,11 @@ export class Grid {
   mark(cell) {
     const at = this.cells.indexOf(cell);
     const columns = this.seen.size[1];
-    this.cells.forEach((one) => {
+    for (const one of [this.marked, cell].filter(Boolean)) {
       one.tabIndex = one === cell ? 0 : -1;
       one.classList.toggle("tensornp-current", one === cell);
-    });
+    }
+    this.marked = cell;
     this.rowHeads.forEach((head, i) => head.classList.toggle("tensornp-here", i === Math.floor(at / columns)));
     this.columnHeads.forEach((head, j) => head.classList.toggle("tensornp-here", at >= 0 && j === at % columns));
   }

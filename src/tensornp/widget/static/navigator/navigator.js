@@ -57,7 +57,7 @@ export class Navigator {
     this.root.setAttribute("aria-label", "Values");
     this.body = element("div", "body");
     const scroller = element("div", "scroller");
-    scroller.append(this.grid.node);
+    scroller.append(this.grid.node, this.grid.shades);
     this.body.append(this.overview.node, scroller);
     this.root.append(this.axes.node, this.controls.node, this.body, status, assigning);
     this.watcher = new ResizeObserver(() => this.fit());
