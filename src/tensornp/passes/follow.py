@@ -233,7 +233,7 @@ def follow(
     level : {"modules", "operators"}
         "operators" also records each operator of this thread, with its line.
     only : str, optional
-        Follow operators only in these modules: a glob pattern for their names.
+        Follow operators only in these modules (a glob), and in the backward of their results and tensors they keep.
     grads : bool
         Read gradients as well.
     keep : str, optional
