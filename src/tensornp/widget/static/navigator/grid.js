@@ -35,8 +35,7 @@ export class Grid {
 
   // `buffers` has the shade of each element.
   paint(seen) {
-    const { shape, axes, corner, size, places, texts, buffers } = seen;
-    const [shade] = buffers;
+    const { shape, axes, corner, size, places, texts, buffers: [shade] } = seen;
     const shades = shade ? new Int8Array(shade.buffer, shade.byteOffset, shade.byteLength) : [];
     // A cell with the focus keeps it: JupyterLab styles the whole notebook again when it is lost.
     if (String(size) !== String(this.seen?.size)) this.build(size);

@@ -61,7 +61,7 @@ export class Navigator {
     this.body.append(this.overview.node, scroller);
     this.root.append(this.axes.node, this.controls.node, this.body, status, assigning);
     this.watcher = new ResizeObserver(() => this.fit());
-    this.watcher.observe(this.root);
+    for (const node of [this.root, this.grid.node]) this.watcher.observe(node);
     const index = ({ target }) => this.grid.indexOf(target);
     scroller.addEventListener("click", (event) => index(event) && this.go(index(event)));
     // A browser reports a move when cells come to lie under a mouse that rests.
@@ -113,7 +113,6 @@ export class Navigator {
     const isFree = [from, this.row(), document.body].includes(focused()) || this.root.contains(focused());
     this.seen = seen;
     const cell = this.paint(seen);
-    if (isFirst || this.grid.node.offsetWidth > this.grid.node.parentNode.clientWidth) this.fit();
     const stop = (had || (takesFocus && isFree)) && (cell ?? this.controls.index);
     // A cell that takes the focus is read out by itself.
     if (stop && stop !== focused()) stop.focus({ preventScroll: true });
@@ -198,7 +197,9 @@ export class Navigator {
     const shown = this.seen?.size[1];
     const px = shown ? Math.ceil(this.grid.node.offsetWidth / shown) : CELL_PX;
     const columns = clamp(Math.floor(room / Math.max(px, 1)) - 1, MAX_COLUMNS) + 1;
-    if (!width || columns === this.columns) return;
+    const isFitted = width === this.width && this.grid.node.offsetWidth <= this.grid.node.parentNode.clientWidth;
+    if (shown) this.width = width;
+    if (!width || isFitted || columns === this.columns) return;
     const isFirst = !this.columns;
     this.columns = columns;
     if (isFirst) this.begin();
