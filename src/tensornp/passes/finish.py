@@ -83,7 +83,7 @@ def _became_odd(recorder: Recorder, at_end: Iterable[tuple[Known, str, Value]]) 
 def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]) -> None:
     """Replace the numbers of rows by statistics, in values, calls and gradients."""
     # The views of a tensor share a row.
-    figures = {row: _figures(rows[row], *told) for row, told in recorder.tensors.counts.items()}
+    figures = {i: _figures(rows[i], count, times) for i, (count, times, _) in recorder.tensors.counts.items()}
     for value in recorder.tensors.values:
         row: Any = value.figures
         if row is not None:
@@ -107,7 +107,7 @@ def _put_figures(recorder: Recorder, rows: Sequence[Row], samples: Sequence[Any]
         one.gradient.held = next((each for each in held if each.norm != 0), held[0] if held else None)
 
 
-def _figures(row: Row, count: int, times: float, _: bool) -> Figures:
+def _figures(row: Row, count: int, times: float) -> Figures:
     """Return the statistics of a row; elements of an expanded tensor count as often as they occur."""
     low, high, total, norm = row
     return Figures(low, high, total * times, norm * math.sqrt(times), count)

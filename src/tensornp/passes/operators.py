@@ -245,7 +245,7 @@ def place_of(frame: FrameType | None, inner: Any = None) -> Any:
     """Return file and number of the innermost line outside of torch and tensornp."""
     while frame is not None:
         if inner is not None and inner.frame == id(frame):
-            # The frame of the hook of the innermost call, which has looked from there on.
+            # From here on, the innermost module has looked for its own line already.
             return inner.call.source
         file = frame.f_code.co_filename
         if not file.startswith(_LIBRARIES):

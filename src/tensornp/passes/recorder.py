@@ -238,8 +238,8 @@ class Recorder:
         tensors = tensors_in(result)
         self._take(call.outputs, call, tensors, call.index)
         if one.entered_at_node is not None:
-            beside = (tensor for child in module.modules() for tensor in child.__dict__.values() if is_tensor(tensor))
-            self._mode.follow_nodes((*(tensor for _, tensor in tensors), *beside), one.entered_at_node)
+            kept = (tensor for child in module.modules() for tensor in child.__dict__.values() if is_tensor(tensor))
+            self._mode.follow_nodes((*(tensor for _, tensor in tensors), *kept), one.entered_at_node)
         if self._has_grads:
             for path, tensor in tensors:
                 self.gradients.of_value(tensor, call.outputs[path])

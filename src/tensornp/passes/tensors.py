@@ -74,8 +74,7 @@ class Tensors:
             value = self._known(memory, place, version, tensor.requires_grad)
             if value is None:
                 value = self._new(tensor, maker, memory, place, version)
-            if value.figures is None or has_sums or has_sample:
-                self._take(tensor, value, has_sums=has_sums, has_sample=has_sample)
+            self._take(tensor, value, has_sums=has_sums, has_sample=has_sample)
             return value
         except Exception as error:
             return _unread(tensor, maker, error)
@@ -160,7 +159,7 @@ class Tensors:
         return self.memory(stored.untyped_storage()), (tensor.layout, _shape_of(tensor), *_strided_place(stored))
 
     def memory(self, storage: torch.UntypedStorage) -> _Memory:
-        """Return the memory of a storage, that was not seen before if it has no states."""
+        """Return the record of a storage, which has no states before the first write."""
         memory = self._memories.get(storage._cdata)
         if memory is None:
             if len(self._memories) >= self._next_sweep:

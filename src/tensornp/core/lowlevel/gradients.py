@@ -34,7 +34,7 @@ class Unguarded:
     def grad_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a tensor; None if it has none, or must not be read.
 
-        A backward writes only to tensors that require one.
+        One that requires none is read at once, also if it was frozen after a forward whose backward runs now.
         """
         return self.read(_grad.__get__, tensor) if _requires_grad.__get__(tensor) else _grad.__get__(tensor)
 

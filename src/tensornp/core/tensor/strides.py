@@ -6,7 +6,6 @@ import itertools
 import math
 import operator
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 MAX_NDIM = 64
@@ -37,7 +36,6 @@ def place_of(index: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return sum(i * step for i, step in zip(index, contiguous(shape), strict=True)) if is_there else -1
 
 
-@lru_cache
 def unless_in_order(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """Return the strides; None where elements lie in the order of their indices."""
     return None if strides is None or is_in_order(shape, strides) else strides

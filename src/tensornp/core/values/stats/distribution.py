@@ -114,7 +114,7 @@ class Distribution:
             return Histogram(np.array([self.num_seen]), np.array([low, high]), self.scope)
         # The difference of the ends may be larger than any float.
         shares = np.arange(1, num_bins) / num_bins
-        # Rounding may order close ones otherwise.
+        # Rounding may put close edges out of order.
         inner = np.maximum.accumulate(low * shares[::-1] + high * shares)
         if not self.is_exact:
             at = np.maximum(lows.searchsorted(inner, side="right") - 1, 0)
