@@ -165,7 +165,7 @@ def test_axes_are_chosen_and_never_twice_the_same(navigator: MakeNavigator) -> N
     rows, columns = (shown.page.get_by_role("combobox", name=f"Axis of the {name}") for name in ("rows", "columns"))
     rows.select_option("0")
     shown.settle()
-    expect(shown.index).to_have_attribute("placeholder", ":, 0, :")
+    expect(shown.index).to_have_attribute("placeholder", ":, 0, 0:16")
     columns.select_option("0")
     shown.settle()
     expect(rows).to_have_value("2")
@@ -259,12 +259,49 @@ def test_no_text_is_ever_taken_for_html(navigator: MakeNavigator) -> None:
     assert shown.page.evaluate("window.ran") is None
 
 
+# A cell gets the colour that the picture behind the cells has there.
+COLOUR_CELLS = """(grid) => {
+  const picture = grid.querySelector("canvas");
+  const { data } = picture.getContext("2d").getImageData(0, 0, picture.width, picture.height);
+  grid.querySelectorAll("td.tensornp-cell").forEach((cell, k) => {
+    const [red, green, blue, opacity] = data.slice(4 * k);
+    if (opacity) cell.style.backgroundColor = `rgba(${red}, ${green}, ${blue}, ${opacity / 255})`;
+  });
+}"""
+
+
+def test_the_colours_lie_behind_their_cells(navigator: MakeNavigator) -> None:
+    """From the first cell to the last, orange above zero, blue below; wider numbers make all columns wider."""
+    shown = navigator(torch.arange(-60.0, 60).reshape(10, 12))
+    for _ in range(2):
+        boxes = shown.grid.evaluate(
+            """(grid) => [grid.querySelector("canvas"), ...grid.querySelectorAll("td.tensornp-cell")].map((node) => {
+              const { left, top, right, bottom } = node.getBoundingClientRect();
+              return [left, top, right, bottom];
+            })"""
+        )
+        (left, top, right, bottom), *cells = boxes
+        for k, cell in enumerate(cells):
+            row, column = divmod(k, 12)
+            begin = left + (right - left) * column / 12, top + (bottom - top) * row / 10
+            end = left + (right - left) * (column + 1) / 12, top + (bottom - top) * (row + 1) / 10
+            assert cell == pytest.approx([*begin, *end], abs=1.5)
+        shown.tensor *= 1e5
+        shown.click(shown.page.get_by_role("button", name="min", exact=True))
+    red, _, blue, opacity = shown.grid.evaluate(
+        """(grid) => [...grid.querySelector("canvas").getContext("2d").getImageData(0, 0, 1, 1).data]"""
+    )
+    assert blue > red
+    assert opacity == pytest.approx(127, abs=1)
+
+
 def test_axe_finds_nothing_and_every_number_can_be_read(navigator: MakeNavigator) -> None:
     """Names, roles and contrasts of all colours and with more axes on dark, and with an error."""
     tensor = torch.linspace(-1, 1, 96).repeat(2, 3, 1).reshape(2, 3, 8, 12)
     tensor[0, 0, 0, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
     shown = navigator(tensor, css=LAB_DARK)
     assert not (found := Axe().run(shown.page)).violations_count, found.generate_report()
+    shown.grid.evaluate(COLOUR_CELLS)
     assert illegible(shown.grid.locator("td.tensornp-cell, th")) == []
     shown.index.fill("x")
     shown.index.press("Enter")

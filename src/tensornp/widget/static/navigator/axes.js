@@ -39,13 +39,9 @@ export class Axes {
   paint({ shape, axes, corner }) {
     this.axes = axes;
     const others = shape.map((_, axis) => axis).filter((axis) => !axes.includes(axis));
-    place(
-      this.node,
-      [
-        ...(shape.length > 1 ? NAMES.map((name, i) => select(name, shape, axes[i])) : []),
-        ...others.map((axis) => dial(axis, `axis ${axis}`, shape[axis])),
-      ].join(""),
-    );
+    const selects = shape.length > 1 ? NAMES.map((name, i) => select(name, shape, axes[i])) : [];
+    const dials = others.map((axis) => dial(axis, `axis ${axis}`, shape[axis]));
+    place(this.node, [...selects, ...dials].join(""));
     for (const input of this.node.querySelectorAll("input")) {
       if (input.value || input !== document.activeElement) input.value = corner[input.name];
     }

@@ -2,41 +2,29 @@
 
 import { element } from "../page/elements.js";
 
-const LEVELS = 10;
-const ORANGE = "219, 125, 50";
-const BLUE = "60, 130, 210";
+const ORANGE = [219, 125, 50];
+const BLUE = [60, 130, 210];
 const SPECIAL = { 127: "nan", 126: "inf", "-126": "inf", 125: "unshown" };
 
-// Orange above zero, blue below, as strong as the value is large; cells with styles of their own would take longer.
-const SHADES = Array.from({ length: 2 * LEVELS + 1 }, (_, i) => {
-  const colour = `rgba(${i > LEVELS ? ORANGE : BLUE}, ${Math.abs(i - LEVELS) / (2 * LEVELS)})`;
-  return `.tensornp-values .tensornp-grid .tensornp-shade${i - LEVELS} { background-color: ${colour}; }`;
-}).join("\n");
-
-function fill(cell, text, shade) {
-  const look = SPECIAL[shade] ?? `shade${Math.round(shade / LEVELS)}`;
-  cell.firstChild.data = text;
-  cell.className = `tensornp-cell tensornp-${look}`;
-}
-
-function headsOf(length, scope) {
-  return Array.from({ length }, () => Object.assign(element("th", "heading", " "), { scope }));
-}
+// Orange above zero, blue below, and half opaque at 100.
+const colourOf = (shade) => [...(shade > 0 ? ORANGE : BLUE), SPECIAL[shade] ? 0 : 1.27 * Math.abs(shade)];
+const longest = (nodes) => Math.max(0, ...nodes.map((node) => node.textContent.length));
+const headsOf = (length, scope) => Array.from({ length }, () => Object.assign(element("th", "heading", " "), { scope }));
 
 export class Grid {
   cells = [];
 
   constructor(name) {
     this.node = element("table", "grid");
+    this.picture = Object.assign(element("canvas"), { ariaHidden: "true" });
     this.node.setAttribute("role", "grid");
     this.node.setAttribute("aria-label", `Values of ${name}`);
-    this.shades = element("style", "", SHADES);
   }
 
   // `buffers` has the shade of each element.
   paint(seen) {
     const { shape, axes, corner, size, places, texts, buffers: [shade] } = seen;
-    const shades = shade ? new Int8Array(shade.buffer, shade.byteOffset, shade.byteLength) : [];
+    const shades = shade ? [...new Int8Array(shade.buffer, shade.byteOffset, shade.byteLength)] : [];
     // A cell with the focus keeps it: JupyterLab styles the whole notebook again when it is lost.
     if (String(size) !== String(this.seen?.size)) this.build(size);
     this.seen = seen;
@@ -46,14 +34,35 @@ export class Grid {
       this.node.setAttribute(i ? "aria-colcount" : "aria-rowcount", String((axis === null ? 1 : shape[axis]) + 1));
       heads.forEach((head, j) => (head.firstChild.data = axis === null ? [" ", j][i] : places[axis][j]));
     });
-    this.cells.forEach((cell, k) => fill(cell, texts[k], shades[k]));
+    this.cells.forEach((cell, k) => {
+      cell.firstChild.data = texts[k];
+      cell.className = `tensornp-cell tensornp-${SPECIAL[shades[k]] ?? "plain"}`;
+    });
     [...this.node.rows].forEach((row, i) => {
       row.setAttribute("aria-rowindex", String(i ? first[0] + i + 1 : 1));
       [...row.cells].forEach((cell, j) => cell.setAttribute("aria-colindex", String(j ? first[1] + j + 1 : 1)));
     });
+    this.widen(size);
+    if (shades.length) this.colour(shades, size);
+  }
+
+  // Columns are equally wide, and no narrower than they were: they stay in place from window to window.
+  widen([rows, columns]) {
+    const chars = [this.rowHeads, [...this.columnHeads, ...this.cells]].map(longest);
+    this.chars = chars.map((n, i) => Math.max(n, this.chars[i]));
+    const [head, cell] = this.chars.map((n) => `${n}ch`);
+    const own = { rows, columns, head, cell };
+    for (const [name, value] of Object.entries(own)) this.node.style.setProperty(`--tensornp-${name}`, value);
+  }
+
+  // The colours are one picture behind the cells: styles of their own would take longer.
+  colour(shades, [, columns]) {
+    const pixels = new ImageData(Uint8ClampedArray.from(shades.flatMap(colourOf)), columns);
+    this.picture.getContext("2d").putImageData(pixels, 0, 0);
   }
 
   build([rows, columns]) {
+    this.chars = [0, 0];
     this.columnHeads = headsOf(columns, "col");
     this.rowHeads = headsOf(rows, "row");
     this.cells = Array.from({ length: rows * columns }, () => Object.assign(element("td", "cell", " "), { tabIndex: -1 }));
@@ -62,6 +71,8 @@ export class Grid {
     head.insertRow().append(element("td", "corner"), ...this.columnHeads);
     for (const nodes of lines) body.insertRow().append(...nodes);
     this.node.replaceChildren(head, body);
+    Object.assign(this.picture, { width: columns, height: rows });
+    this.rowHeads[0]?.append(this.picture);
   }
 
   // Makes a cell the current one, with the headings of its row and column.

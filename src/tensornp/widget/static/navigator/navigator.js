@@ -9,7 +9,7 @@ import { Grid } from "./grid.js";
 import { Overview, WIDTH } from "./overview.js";
 
 const NUM_ROWS = 16;
-const MAX_COLUMNS = 24;
+const MAX_COLUMNS = 16;
 const NARROW_PX = 480;
 // The width of a number of ten characters, and of the gap beside the overview.
 const CELL_PX = 84;
@@ -57,7 +57,7 @@ export class Navigator {
     this.root.setAttribute("aria-label", "Values");
     this.body = element("div", "body");
     const scroller = element("div", "scroller");
-    scroller.append(this.grid.node, this.grid.shades);
+    scroller.append(this.grid.node);
     this.body.append(this.overview.node, scroller);
     this.root.append(this.axes.node, this.controls.node, this.body, status, assigning);
     this.watcher = new ResizeObserver(() => this.fit());

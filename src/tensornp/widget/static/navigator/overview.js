@@ -28,10 +28,9 @@ export class Overview {
     this.paintFrame(axes.map((axis) => (axis === null ? 0 : corner[axis])), size);
     if (!isNew) return;
     this.clear();
-    const isFree = overview === "free";
-    this.wanted.hidden = isFree;
+    this.wanted.hidden = overview === "free";
     this.wanted.title = `A picture of all that the window can be moved over: ${overview}`;
-    if (isFree) this.ask();
+    if (this.wanted.hidden) this.ask();
   }
 
   paintFrame(first, size) {

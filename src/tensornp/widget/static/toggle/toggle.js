@@ -66,15 +66,9 @@ class Toggle {
   }
 
   async openValues(goal = "") {
-    if (this.navigator) {
-      this.navigator.seek(goal, true);
-      return;
-    }
+    if (this.navigator) return this.navigator.seek(goal, true);
     const opened = await this.ask({ type: "values", goal });
-    if (opened.type === "error") {
-      this.say(opened);
-      return;
-    }
+    if (opened.type === "error") return this.say(opened);
     this.closeValues();
     const closed = () => {
       this.closeValues();
