@@ -123,7 +123,7 @@ def test_weights_of_equal_content_are_found(tmp_path):
         assert said.pop("ones") == said.pop("more ones") == ["all 9 are 1"]
         assert said.pop("embed") == ["the same values as 'head'"]
         assert said.pop("head") == ["the same values as 'embed'"]
-        first = "the same values as " + ", ".join(f"'layers.{i}.inv_freq'" for i in range(1, 6))
+        first = "the same values as 'layers.1.inv_freq', 'layers.2.inv_freq' and 3 more"
         assert said.pop("layers.0.inv_freq") == [first]
         assert set(said) == {f"layers.{i}.inv_freq" for i in range(1, 6)}
 

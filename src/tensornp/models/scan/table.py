@@ -13,7 +13,7 @@ from tensornp.core.lowlevel.text import counted
 from tensornp.core.values.stats.record import ALL, SHARD, TensorStats, shards_told
 from tensornp.errors import MissingLibraryError, NoSuchWeightError
 from tensornp.models.entries.entry import WeightEntry, is_counter
-from tensornp.models.names.quoted import closest, shown_name, shown_names
+from tensornp.models.names.quoted import closest, shown_name
 from tensornp.models.outline.fold import folded
 from tensornp.models.scan.findings import EQUAL_RANK, ODD_RANK, QUIET_RANK, UNRANKED, Finding, findings_of
 
@@ -127,8 +127,9 @@ class ScanTable(Mapping[str, TensorStats]):
                 every.append(Finding(ODD_RANK, odd[name], "standing out among siblings"))
             others = sorted(alike.get(stats.fingerprint, {}).keys() - {self._first_of(entry)})
             if others:
-                same = shown_names([names[number] for number in others])
-                every.append(Finding(EQUAL_RANK, f"the same values as {same}", "with the same values"))
+                same = ", ".join(shown_name(names[number]) for number in others[:_MAX_NAMED])
+                more = f" and {len(others) - _MAX_NAMED:,} more" if len(others) > _MAX_NAMED else ""
+                every.append(Finding(EQUAL_RANK, f"the same values as {same}{more}", "with the same values"))
             # The table names shards once.
             of = "" if stats.scope == ALL or stats.scope.startswith(SHARD) else f" ({stats.scope})"
             found[name] = sorted(one._replace(text=one.text + of) for one in every)
@@ -152,6 +153,8 @@ class ScanTable(Mapping[str, TensorStats]):
         return f"<ScanTable of {', '.join(self.told())}>"
 
 
+_MAX_NAMED = 2
+"""Weights of equal content that a finding names."""
 _MIN_WEIGHTS = 4
 """Fewest weights of which one can be odd: three others must agree."""
 _MIN_TIMES = 4
