@@ -48,6 +48,23 @@ _OF_ALL = ("layout", "tabbable", "tooltip")
 """What each widget of Jupyter has."""
 
 
+_PX_OFF = """(grid) => {
+  const picture = grid.querySelector("canvas"), box = picture.getBoundingClientRect();
+  const [wide, tall] = [box.width / picture.width, box.height / picture.height];
+  const off = [...grid.querySelectorAll("td.tensornp-cell")].flatMap((cell, k) => {
+    const { left, right, top, bottom } = cell.getBoundingClientRect();
+    const [x, y] = [box.left + (k % picture.width) * wide, box.top + Math.floor(k / picture.width) * tall];
+    return [left - x, right - x - wide, top - y, bottom - y - tall];
+  });
+  return Math.max(...off.map(Math.abs));
+}"""
+
+
+def px_off(grid: Locator) -> float:
+    """Return how far in pixels an edge of a cell is from that of its colour in the picture behind the cells."""
+    return float(grid.evaluate(_PX_OFF))
+
+
 class ModulePage:
     """The module `name` in a page, and the kernel's part in it: `widget`, with the traits that it has."""
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 import tensornp as tnp
 from browser.contrast import illegible
-from browser.module_page import ModulePage
+from browser.module_page import ModulePage, px_off
 from browser.test_toggle_js import ANCHOR, LAB_DARK
 from tensornp.models.comparing.comparison import WeightsComparison
 from tensornp.render.models.comparison import weights_comparison_document
@@ -98,6 +98,7 @@ def test_a_row_opens_the_navigator_under_it(compared: Compared) -> None:
     expect(compared.pair).to_be_in_viewport(ratio=1)
     expect(compared.pair.locator(".tensornp-pair-name")).to_have_text("layers.1.weight")
     expect(compared.pair.locator(".tensornp-where")).to_contain_text("[39, 29]")
+    assert px_off(compared.pair.get_by_role("grid")) < 1.5
     compared.press("Escape")
     expect(compared.pair).to_have_count(0)
     expect(compared.opener("layers.")).to_be_focused()

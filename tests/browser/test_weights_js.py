@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 
 import tensornp as tnp
 from browser.contrast import illegible
-from browser.module_page import TreePage
+from browser.module_page import TreePage, px_off
 from browser.test_toggle_js import LAB_DARK
 from tensornp.models.live.refind import released
 from tensornp.widget.weights import WeightsWidget
@@ -195,6 +195,7 @@ def test_what_is_not_finite_is_two_clicks_away(tree: MakeTree, value: float, goa
     expect(shown.page.get_by_role("button", name="Values")).to_have_attribute("aria-expanded", "true")
     opened = [request for request in asked if request["type"] == "values"]
     assert [(request["row"], request["goal"]) for request in opened] == [(1, goal), (2, goal)]
+    assert px_off(shown.panel.get_by_role("grid")) < 1.5
 
 
 def test_findings_list_exactly_the_weights_that_have_them_and_can_be_left(tree: MakeTree) -> None:

@@ -43,9 +43,19 @@ def _find(floats: Any, signed: Any, unsigned: Any, sums: Any, ends: Any) -> None
 def _count(bits: Any, counts: Any) -> Any:
     """Count the leading 16 bits of float32 numbers; return the union of the others."""
     low = np.uint32(0)
-    for i in range(np.uint64(len(bits))):
-        counts[bits[i] >> np.uint32(16)] += 1
-        low |= bits[i]
+    # Two tables: a number does not wait until the one before it is counted, which saves a fifth.
+    tables = np.zeros((2, len(counts)), np.int32)
+    even, odd = tables[0], tables[1]
+    for i in range(np.uint64(len(bits) // 2)):
+        one, two = bits[2 * i], bits[2 * i + 1]
+        even[one >> np.uint32(16)] += 1
+        odd[two >> np.uint32(16)] += 1
+        low |= one | two
+    if len(bits) % 2:
+        even[bits[-1] >> np.uint32(16)] += 1
+        low |= bits[-1]
+    for i in range(len(counts)):
+        counts[i] += even[i] + odd[i]
     return low & 0xFFFF
 
 
