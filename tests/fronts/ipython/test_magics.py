@@ -169,7 +169,7 @@ def test_the_way_back(shell):
         ("%tonumpy -o 1a w", "'1a' is not a valid Python name"),
         ("%tonumpy -s torch.ones(2, dtype=torch.complex64).conj()", "pass copy=None"),
         ("%tonumpy torch.ones(2, device='meta')", "meta tensor"),
-        ("%tonumpy --explain 3", "there is no tensor in this int"),
+        ("%tonumpy --explain 3", "to_numpy takes a tensor, or a dict"),
         ("%tonumpy -d", "requires argument"),
         ("%%tonumpy nope\npass", "no variable 'nope'"),
         ("%%tonumpy\npass", "has no value"),

@@ -58,7 +58,10 @@ class Owner(NamedTuple):
 
 
 class Census(NamedTuple):
-    """The table and its totals by device and by owner, each storage once; the last error apart."""
+    """The table and its totals by device and by owner, each storage once; the last error apart.
+
+    Graphs hold what they saved for backward: tensors `with_graph` may keep more alive than is counted.
+    """
 
     groups: tuple[CensusGroup, ...]
     num_tensors: int
@@ -69,6 +72,7 @@ class Census(NamedTuple):
     stopped: str
     variables: tuple[Owner, ...] = ()
     nbytes_of_error: int = 0
+    with_graph: tuple[str, ...] = ()
 
     def abridged(self, max_rows: int) -> Census:
         """Return the table with at most `max_rows` names; the totals stay."""
@@ -104,7 +108,12 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
         variables=_variables(groups, [_first(ordered) for ordered in listed], shown),
+        with_graph=tuple(_first(ordered).name for ordered in listed if _has_graph(_first(ordered).obj)),
     )
+
+
+def _has_graph(obj: Any) -> bool:
+    return is_tensor(obj) and obj.requires_grad and not obj.is_leaf
 
 
 def _variables(groups: list[Group], firsts: list[Found], shown: list[CensusGroup]) -> tuple[Owner, ...]:

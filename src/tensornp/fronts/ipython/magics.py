@@ -145,6 +145,9 @@ class TensorMagics(SessionMagics):
         else:
             map_leaves(lambda leaf: receipts.append(plan(leaf, **arguments)), value, is_tensor_like)
         if not receipts and (is_container(value) or "explain" in options):
+            if not is_container(value):
+                # Its error names the cure.
+                to_numpy(value, **arguments)
             raise UsageError(f"there is no tensor in this {type(value).__name__}")
         if "explain" in options:
             print(_explained(value, receipts, expression))

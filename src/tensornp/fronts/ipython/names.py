@@ -120,7 +120,7 @@ def release(shell: Any) -> str:
         # They hold what is released here.
         del survey, groups, behind
     if not released:
-        return "nothing to release: every tensor and array here has a name of yours"
+        return "nothing to release: every tensor and array that was found has a name of yours"
     for number in numbers:
         _drop(shell, number)
     for frame in _frames_of_last_error():

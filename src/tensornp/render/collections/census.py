@@ -17,6 +17,8 @@ _BELOW = "└ "
 """Before the names in a group but the first."""
 MAX_LISTED = 16
 """Rows up to which all tensors are listed; of more, each variable is a line above a fold."""
+MAX_GRAPHS = 3
+"""Tensors with a graph that are named."""
 MAX_HOLDERS = 6
 """Names that keep a storage alive in a cell; each display of a tensor adds one."""
 
@@ -32,16 +34,18 @@ def census_document(census: Census, max_rows: int = 0) -> Document:
         cure = "name some (%tensors model.*), or let %config TensorDisplay.max_rows show more"
         left_out = f"… {shown.num_left_out:,} more left out; {cure}"
     below = section("tensornp-left-out", (small_print(left_out),))
+    graphs = listed(census.with_graph, MAX_GRAPHS)
+    uncounted = small_print(f"not counted: what the graphs of {graphs} saved for backward" if graphs else "")
     full = only(_full_table(shown), every.headings)
     heading = headline(_heading(census, common))
     if len(census.groups) <= MAX_LISTED or len(census.variables) == len(census.groups):
-        return Document((heading, full, below))
+        return Document((heading, full, below, uncounted))
     lines = census.variables[: max_rows or None]
     rows = [TableRow((one.name, one.what, format_nbytes(one.nbytes))) for one in lines]
     names = counted(sum(len(group.rows) for group in census.groups), "name")
     which = "the largest" if census.num_left_out else "all"
     below = fold(f"{which} {names}", (full, below), f"%tensors {lines[0].name} lists its tensors")
-    return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below))
+    return Document((heading, Table(("name", "what", "bytes"), tuple(rows)), below, uncounted))
 
 
 def census_rows(census: Census) -> tuple[str, list[str]]:

@@ -115,11 +115,11 @@ def norm_of(figures: Figures | None) -> float | None:
 
 
 def greatest_norm(figures: Iterable[Figures]) -> str:
-    """Return the largest norm, behind ``≤`` if norms differ; NaN if any is."""
+    """Return the largest norm, behind ``≤`` if norms differ; NaN if any is, and nothing if one was not taken."""
     figures = list(figures)
     norms = [norm for one in figures if (norm := norm_of(one)) is not None]
-    if not norms or any(map(math.isnan, norms)):
-        return "nan" if norms else ""
+    if len(norms) < len(figures) or not norms or any(map(math.isnan, norms)):
+        return "nan" if any(map(math.isnan, norms)) else ""
     if any(one.is_norm_beyond for one in figures):
         return f"≥{at_a_glance(max(norms))}"
     return ("≤" if len(set(map(at_a_glance, norms))) > 1 else "") + at_a_glance(max(norms))

@@ -29,8 +29,9 @@ _MAX_VALUES, _MAX_COUNTED = 16, 4
 
 
 def glance_text(value: float | int) -> str:
-    """Return an integer whole, and a float in three digits: so much is seen at a glance."""
-    return f"{value}" if isinstance(value, int) else f"{value:.3g}"
+    """Return an integer whole, and a float in three digits, or whole if it is shorter so: 1999, not 2e+03."""
+    is_whole = isinstance(value, int) or 999.5 <= abs(value) < 99_999.5
+    return f"{value:.0f}" if is_whole else f"{value:.3g}"
 
 
 def number_text(value: float | int) -> str:
@@ -81,7 +82,7 @@ def _words(stats: TensorStats, info: TensorInfo | None) -> list[str]:
     else:
         ends = f"{glance_text(stats.min)} … {glance_text(stats.max)}"
         zeros = [counted(stats.zeros, "zero")] if stats.zeros else []
-        words = [f"{of}mean {stats.mean:.3g} ± {stats.std:.3g}", ends, *zeros]
+        words = [f"{of}mean {glance_text(stats.mean)} ± {glance_text(stats.std)}", ends, *zeros]
     words += [one.text for one in not_finite(stats) if not one.is_alarm]
     words += [stats.scope] if stats.scope != ALL else []
     if stats.distribution is not None and stats.distribution.one_in > 1:

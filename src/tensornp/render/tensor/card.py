@@ -91,7 +91,8 @@ def tensor_html(summary: TensorSummary, options: DisplayOptions, *, anchor: str 
     note = summary.preview.note if summary.preview is not None else ""
     if summary.info is not None and summary.info.grad_fn and not summary.info.shape:
         # A loss.
-        note = "%%follow finds the line that made it" if summary.stats and alarms_of(summary.stats) else note
+        has_alarms = summary.stats is not None and alarms_of(summary.stats)
+        note = "%%follow --operators finds the line that made it" if has_alarms else note
     note = f"<small>{escape(note)}</small>" if note else ""
     inside = f"{head}{parts_html(lines)}{values}{note}"
     return f'<div class="tensornp {escape(anchor)}" dir="ltr" style="{css.CARD}">{inside}</div>'
