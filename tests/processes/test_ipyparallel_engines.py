@@ -67,7 +67,6 @@ def look_at(client):
     found = tnp.ranks(client, timeout=100).weights("model")
     assert found.told == "2 ranks: the same 4 tensors"
     assert found.answered == (1, 0)
-    assert found["0.weight"].facts.layout == "S(0)"
     with pytest.raises(tnp.TensornpError, match="client must be a client of ipyparallel"):
         tnp.ranks(client[:])
     stats = found.stats("0.weight")
@@ -75,6 +74,7 @@ def look_at(client):
     assert stats.nonfinite == {1: "1 NaN"}
     card = tnp.ranks(client, timeout=100).card("model[0].weight")
     assert (stats.count, stats.nan, stats.sum, stats.std) == (card.count, card.nan, card.sum, card.std)
+    assert (card.facts.kind, card.facts.layout) == ("parameter", "S(0)")
     assert not found.drift()
     client[0].execute("with torch.no_grad(): model[1].weight[3] = 5", block=True)
     assert dict(found.drift()) == {"1.weight": "differs on rank 1"}

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensornp
-from tensornp.core.lowlevel.attributes import error_text, is_array, is_tensor
-from tensornp.core.lowlevel.modes import outside_modes
+from tensornp.core.lowlevel.attributes import error_text, is_array
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.lowlevel.torch_private import is_of_torch
 from tensornp.core.memory.changes import digest_of, fingerprint, fingerprint_of_array
 from tensornp.core.namespace.lookup import NotLookedAtError, look_up
 from tensornp.core.tensor.info import inspect
-from tensornp.core.tensor.kinds import parts_of
-from tensornp.core.tensor.shards import ShardFacts
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.core.values.stats.record import FIGURES
 from tensornp.errors import BadRequestError, NoSuchWeightError, TensornpError
-from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.in_memory import kind_of, weight_of
 from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.live.container import explorer_of
 from tensornp.models.names.quoted import closest, shown_name
@@ -74,7 +68,7 @@ def _names() -> dict[str, Any]:
     return {**vars(sys.modules["__main__"]), **getattr(shell, "user_ns", {})}
 
 
-def _held(expression: str) -> Mapping[str, WeightEntry]:
+def _held(expression: str) -> WeightsExplorer:
     names = _names()
     try:
         obj = look_up(expression, names)
@@ -83,15 +77,14 @@ def _held(expression: str) -> Mapping[str, WeightEntry]:
     except BadRequestError:
         raise NoSuchWeightError(f"has no {shown_name(expression)}{closest(expression, names)}") from None
     if is_tensor_like(obj):
-        kind = "parameter" if is_tensor(obj) and inspect(obj).is_parameter else kind_of(obj)
-        return {expression: weight_of(expression, kind, obj, expression)}
+        obj = {expression: obj}
     return obj if issubclass(type(obj), WeightsExplorer) else explorer_of(obj, expression, {})
 
 
 def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, ...]:
     """Return a row for each weight, or for one with figures.
 
-    A row has the name, the facts, the box of the part here, a digest if `max_nbytes` is given, and figures.
+    A row has the name, the facts, the box of the part here, a digest of bits if `max_nbytes` is given, and figures.
     """
     held = _held(expression)
     if name and name not in held:
@@ -110,21 +103,11 @@ def _listed(expression: str, name: str = "", max_nbytes: int = 0) -> tuple[Any, 
             entry.kind, entry.shape, entry.dtype, entry.nbytes + entry._nbytes_elsewhere, entry.requires_grad,
             entry.location.partition(":")[0], layout, min(entry.tied_to, default=""),
         )  # fmt: skip
-        digest = _digest_of(entry, shard, max_nbytes) if max_nbytes else None
-        has_part = shard is None or (shard.coordinate is not None and 0 not in shard.shape)
-        stats = entry.stats() if name and has_part else None
-        rows.append((key, facts, box, digest, tuple(getattr(stats, one) for one in FIGURES) if stats else ()))
+        # Neither parts of a sum nor the codes of a quantized tensor tell its values.
+        is_told = not (shard is not None and shard.pending) and not entry.dtype.startswith(("qint", "quint"))
+        read = fingerprint_of_array if is_array(tensor) else fingerprint
+        bits = read(tensor, max_nbytes) if max_nbytes and is_told else None
+        digest = digest_of(bits.digest) if bits is not None else None
+        stats = entry.stats() if name else None
+        rows.append((key, facts, box, digest, tuple(getattr(stats, one) for one in FIGURES) if name else ()))
     return tuple(rows)
-
-
-@outside_modes
-def _digest_of(entry: WeightEntry, shard: ShardFacts | None, max_nbytes: int) -> bytes | None:
-    """Return a digest of the bits or of samples, None for unreadable ones."""
-    tensor = entry.tensor
-    if tensor is None or (shard is not None and shard.pending) or (is_of_torch(tensor) and tensor.is_quantized):
-        return None
-    if 0 in (shard.shape if shard is not None else entry.shape or ()):
-        return b"empty"
-    part: Any = tensor if shard is None else parts_of(tensor)[0][0]
-    found = (fingerprint_of_array if is_array(part) else fingerprint)(part, max_nbytes)
-    return None if found is None else digest_of(repr((found.one_in, found.digest)).encode())

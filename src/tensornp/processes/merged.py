@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from tensornp.core.lowlevel.own_display import html_of, mime_of
@@ -28,17 +27,16 @@ class Row(NamedTuple):
     facts: Facts
     box: Any
     digest: bytes | None
-    stats: TensorStats | None
+    figures: tuple[Any, ...]
 
 
-@dataclass
-class Answers:
+class Answers(NamedTuple):
     """The answers to one question by rank, and the reasons of silent processes by id."""
 
-    num_ranks: int = 0
-    found: dict[Any, Any] = field(default_factory=dict)
-    answered: tuple[Any, ...] = ()
-    silent: dict[Any, str] = field(default_factory=dict)
+    num_ranks: int
+    found: dict[Any, Any]
+    answered: tuple[Any, ...]
+    silent: dict[Any, str]
 
     @property
     def count_text(self) -> str:
@@ -46,12 +44,13 @@ class Answers:
         num = len(self.found)
         return counted(num, "rank") if num == self.num_ranks else f"{num:,} of {counted(self.num_ranks, 'rank')}"
 
-    def rows(self) -> Iterator[tuple[Any, str, Row]]:
-        """Yield each rank with each of its weights."""
+    def weights(self) -> dict[str, dict[Any, Row]]:
+        """Return the rows of each weight by rank."""
+        weights: dict[str, dict[Any, Row]] = {}
         for rank, rows in self.found.items():
-            for name, facts, box, digest, figures in rows:
-                stats = TensorStats(**dict(zip(FIGURES, figures, strict=True))) if figures else None
-                yield rank, name, Row(Facts(*facts), box, digest, stats)
+            for name, facts, *rest in rows:
+                weights.setdefault(name, {})[rank] = Row(Facts(*facts), *rest)
+        return weights
 
 
 def ranks_text(ranks: Iterable[Any]) -> str:
@@ -63,16 +62,21 @@ def ranks_text(ranks: Iterable[Any]) -> str:
     return f"rank{'s' * (len(every) != 1)} {', '.join(names[:_MAX_RANKS])}{more}"
 
 
+def _most_first(values: Mapping[Any, _Found]) -> list[tuple[_Found, tuple[Any, ...]]]:
+    """Return each value with its ranks, the one of most ranks first."""
+    ranks: dict[_Found, tuple[Any, ...]] = {}
+    for rank, value in values.items():
+        ranks[value] = (*ranks.get(value, ()), rank)
+    return sorted(ranks.items(), key=lambda one: -len(one[1]))
+
+
 class OnRanks:
     """One weight: its `Facts` with the ranks of each, most ranks first; and the ranks without it."""
 
-    def __init__(self, name: str, facts: Mapping[Any, Facts], every: tuple[Any, ...]) -> None:
-        self.name, self.ranks = name, tuple(facts)
-        self.lacking = tuple(rank for rank in every if rank not in facts)
-        self.variants = [
-            (one, tuple(rank for rank, its in facts.items() if its == one))
-            for one, _ in Counter(facts.values()).most_common()
-        ]
+    def __init__(self, name: str, rows: Mapping[Any, Row], every: Iterable[Any]) -> None:
+        self.name, self.ranks = name, tuple(rows)
+        self.lacking = tuple(rank for rank in every if rank not in rows)
+        self.variants = _most_first({rank: row.facts for rank, row in rows.items()})
         self.facts = self.variants[0][0]
 
     @property
@@ -87,14 +91,11 @@ class OnRanks:
 
 
 class _ByName(Mapping[str, _Found]):
-    """A mapping by the names of weights, and the ids of answering and silent processes."""
+    """A mapping by the names of weights; `told` is a summary in a sentence."""
 
-    told: str
-    """A summary in a sentence."""
-
-    def __init__(self, answers: Answers, expression: str, found: dict[str, _Found]) -> None:
+    def __init__(self, answers: Answers, expression: str, found: dict[str, _Found], told: str) -> None:
         self.expression, self.answered, self.silent = expression, answers.answered, answers.silent
-        self._found = found
+        self._found, self.told = found, answers.count_text + told
 
     def __getitem__(self, name: str) -> _Found:
         if name in self._found:
@@ -116,26 +117,16 @@ class _ByName(Mapping[str, _Found]):
 class RankWeights(_ByName[OnRanks]):
     """The weights of all ranks; a mapping from name to `OnRanks`.
 
-    Attributes
-    ----------
-    expression : str
-        The expression that was looked up on each rank.
-    answered : tuple
-        Ids of the processes that answered.
-    silent : dict
-        Why others have not answered, by id.
+    `expression` was looked up on each rank. `answered` has the ids of the processes that answered, and `silent` tells
+    why others have not, by id.
     """
 
     def __init__(self, ask: Callable[..., Answers], expression: str) -> None:
         answers, self._ask = ask(expression), ask
-        facts: dict[str, dict[Any, Facts]] = {}
-        for rank, name, row in answers.rows():
-            facts.setdefault(name, {})[rank] = row.facts
-        ranks = tuple(answers.found)
-        super().__init__(answers, expression, {name: OnRanks(name, its, ranks) for name, its in facts.items()})
-        num, tensors = len(self.differences()), counted(len(self), "tensor")
-        same = f": the same {tensors}" if self.answered else ""
-        self.told = answers.count_text + (f": {tensors}, {num:,} not the same on all" if num else same)
+        found = {name: OnRanks(name, rows, answers.found) for name, rows in answers.weights().items()}
+        num, tensors = sum(bool(one.note) for one in found.values()), counted(len(found), "tensor")
+        same = f": the same {tensors}" if answers.found else ""
+        super().__init__(answers, expression, found, f": {tensors}, {num:,} not the same on all" if num else same)
 
     def stats(self, name: str) -> RankStats:
         """Return the statistics of one weight on all ranks; replicas count once."""
@@ -150,98 +141,73 @@ class RankWeights(_ByName[OnRanks]):
         return {name: one.note for name, one in self.items() if one.note}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RankStats(TensorStats):
     """Statistics of all ranks: elements that several hold count once.
 
-    Attributes
-    ----------
-    name : str
-    facts : Facts or None
-        The facts on most ranks; None if no rank answered.
-    nonfinite : dict
-        NaN and infinities of each rank that has some: ``{2: "1 NaN"}``.
-    differing : tuple
-        The ranks whose bits, shape or dtype differ from those of most ranks; they are left out.
-    answered, silent
-        As of `RankWeights`.
+    `facts` are those of most ranks, None if no rank answered. `nonfinite` tells NaN and infinities of each rank that
+    has some: ``{2: "1 NaN"}``. Ranks whose bits, shape, dtype or layout differ from those of most ranks are left out,
+    and are `differing`. `answered` and `silent` are those of `RankWeights`.
     """
 
-    name: str = field(default="", compare=False)
-    facts: Facts | None = field(default=None, compare=False)
-    nonfinite: dict[Any, str] = field(default_factory=dict, compare=False)
-    differing: tuple[Any, ...] = field(default=(), compare=False)
-    answered: tuple[Any, ...] = field(default=(), compare=False)
-    silent: dict[Any, str] = field(default_factory=dict, compare=False)
+    name: str
+    facts: Facts | None
+    nonfinite: dict[Any, str]
+    differing: tuple[Any, ...]
+    answered: tuple[Any, ...]
+    silent: dict[Any, str]
 
 
 def stats_on(ask: Callable[..., Answers], expression: str, name: str) -> RankStats:
     """Return the statistics of a weight on all ranks."""
     answers = ask(expression, name, _MAX_NBYTES)
-    parts = {rank: row for rank, _, row in answers.rows()}
-    forms = {rank: (part.facts.shape, part.facts.dtype, part.facts.layout) for rank, part in parts.items()}
-    usual = next((form for form, _ in Counter(forms.values()).most_common(1)), None)
-    same = {rank: part for rank, part in parts.items() if forms[rank] == usual}
-    facts = next((part.facts for part in same.values()), None)
-    groups = _replicas((rank, name, part) for rank, part in same.items()).values()
-    differing = [rank for rank in parts if rank not in same]
-    differing += [rank for _, *others in groups for ranks in others for rank in ranks]
-    owned = [(part, part.stats) for (first, *_), *_ in groups if (part := same[first]).stats is not None]
-    scope = _scope(facts, owned) + (f", without {ranks_text(differing)}" if differing else "")
-    scope += f", of {answers.count_text}" if len(parts) < answers.num_ranks else ""
-    base = sum_of(stats for _, stats in owned)
-    own = {one.name: getattr(base, one.name) for one in fields(base)} | {"scope": scope}
-    nonfinite = {rank: text for rank, part in same.items() if (text := alarm_text(part.stats))}
+    rows = answers.weights().get(name, {})
+    parts, differing = _replicas(rows)
+    stats = {rank: TensorStats(**dict(zip(FIGURES, row.figures, strict=True))) for rank, row in rows.items()}
+    base = sum_of(stats[rank] for rank, *_ in parts)
+    facts, scope = None, "nothing"
+    if parts:
+        first = rows[parts[0][0]]
+        facts = first.facts
+        numel = math.prod(facts.shape or ()) if first.box != () else base.count
+        scope = ALL if base.count >= numel else f"{PARTIAL}: {base.count:,} of {counted(numel, 'element')}"
+    scope += f", without {ranks_text(differing)}" if differing else ""
+    scope += f", of {answers.count_text}" if len(rows) < answers.num_ranks else ""
+    nonfinite = {rank: text for rank, one in stats.items() if (text := alarm_text(one))}
     return RankStats(
-        **own, name=name, facts=facts, nonfinite=nonfinite, differing=tuple(differing), answered=answers.answered,
-        silent=answers.silent,
+        **{figure: getattr(base, figure) for figure in FIGURES}, scope=scope, name=name, facts=facts,
+        nonfinite=nonfinite, differing=differing, answered=answers.answered, silent=answers.silent,
     )  # fmt: skip
 
 
-def _replicas(rows: Iterable[tuple[Any, str, Row]]) -> dict[tuple[str, Any, Any], list[list[Any]]]:
-    """Return the groups of ranks with equal bits, the largest first, for each name, layout and box.
+def _replicas(rows: Mapping[Any, Row]) -> tuple[list[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return the ranks that agree on each part of a weight, and those that differ from most.
 
     Without a known box, nothing tells which ranks hold replicas.
     """
-    found: dict[Any, dict[Any, list[Any]]] = {}
-    for rank, name, row in rows:
-        key = name, row.facts.layout, row.box if row.box is not None else rank
-        bits = row.facts.dtype, row.facts.shape, row.digest
-        found.setdefault(key, {}).setdefault(bits, []).append(rank)
-    return {key: sorted(groups.values(), key=lambda ranks: -len(ranks)) for key, groups in found.items()}
-
-
-def _scope(facts: Facts | None, owned: list[tuple[Row, TensorStats]]) -> str:
-    """Return whether all elements were read, by the boxes, or by the count for unknown ones."""
-    if facts is None:
-        return "nothing"
-    count = sum(stats.count for _, stats in owned)
-    numel = math.prod(facts.shape) if facts.shape is not None and -1 not in facts.shape else count
-    covered = sum(math.prod(part.box[1]) if part.box else stats.count for part, stats in owned)
-    is_whole = covered >= numel or any(part.box == () for part, _ in owned)
-    return ALL if is_whole else f"{PARTIAL}: {count:,} of {counted(numel, 'element')}"
+    forms = {rank: (row.facts.shape, row.facts.dtype, row.facts.layout) for rank, row in rows.items()}
+    usual = _most_first(forms)[0][1] if rows else ()
+    boxes = {rank: rank if rows[rank].box is None else rows[rank].box for rank in usual}
+    parts = [_most_first({rank: rows[rank].digest for rank in ranks})[0][1] for _, ranks in _most_first(boxes)]
+    same = {rank for ranks in parts for rank in ranks}
+    return parts, tuple(rank for rank in rows if rank not in same)
 
 
 class Drift(_ByName[str]):
     """Weights that differ between ranks: by name, the ranks that differ from most.
 
-    Weights whose bits a rank cannot read are not compared.
-
-    Attributes
-    ----------
-    num_compared : int
-        Weights with the same part on several ranks.
+    Weights whose bits a rank cannot read are not compared; `num_compared` have the same part on several ranks.
     """
 
     def __init__(self, answers: Answers, expression: str) -> None:
-        rows = [one for one in answers.rows() if one[2].digest is not None]
-        differing: dict[str, list[Any]] = {}
-        for (name, *_), (first, *others) in _replicas(rows).items():
-            if others or len(first) > 1:
-                differing.setdefault(name, []).extend(rank for ranks in others for rank in ranks)
-        self.num_compared = len(differing)
-        texts = {name: f"differs on {ranks_text(some)}" for name, some in differing.items() if some}
-        super().__init__(answers, expression, texts)
-        num = f"{len(self):,} {'differs' if len(self) == 1 else 'differ'}" if self else "none differs"
-        whole = f"of {counted(self.num_compared, 'tensor')} that several hold, {num}"
-        self.told = f"{answers.count_text}: {whole if self.num_compared else 'no tensor that several hold'}"
+        self.num_compared, texts = 0, {}
+        for name, rows in answers.weights().items():
+            read = {rank: row for rank, row in rows.items() if row.digest is not None}
+            parts, differing = _replicas(read)
+            self.num_compared += len(read) > len(parts)
+            if differing:
+                texts[name] = f"differs on {ranks_text(differing)}"
+        num = f"{len(texts):,}" if texts else "none"
+        told = f"of {counted(self.num_compared, 'tensor')} that several hold, {num} differ{'s' * (len(texts) < 2)}"
+        told = told if self.num_compared else "no tensor that several hold"
+        super().__init__(answers, expression, texts, f": {told}")

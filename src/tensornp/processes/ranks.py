@@ -51,62 +51,65 @@ class Ranks:
 
         Errors as of `weights`.
         """
-        return stats_on(self._ask, _checked(expression), expression.strip())
+        name = _checked(expression)
+        return stats_on(self._ask, name, name)
 
     def _ask(self, *question: Any) -> Answers:
         now = list(self._client.ids)
-        why: dict[Any, str] = {}
-        for id in dict.fromkeys((*self._open, *now)):
-            if id not in now:
-                why[id] = "has died, or was stopped"
-            elif id in self._open and not self._open[id].done():
-                why[id] = "has not answered an earlier question"
-            else:
-                self._open[id] = done = Future[Any]()
-                try:
-                    self._submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
-                except Exception as error:
-                    done.set_exception(error)
-        wait([future for id, future in self._open.items() if id not in why], self._timeout)
-        late = f"did not answer within {format_number(self._timeout)} s: it is stopped, or busy"
+        late = {id for id, future in self._open.items() if not future.done()}
+        asked = [id for id in now if id not in late]
+        for id in asked:
+            self._open[id] = done = Future[Any]()
+            try:
+                self._submit(id, answer, tensornp.__version__, *question).add_done_callback(done.set_result)
+            except Exception as error:
+                done.set_exception(error)
+        wait([self._open[id] for id in asked], self._timeout)
         found: dict[Any, tuple[Any, Any]] = {}
-        every = Answers(len(self._open))
+        silent, num_ranks = {}, len(self._open)
         for id, future in self._open.items():
-            is_there = id not in why and future.done()
-            rank, num, reason, result = _reply_of(future) if is_there else (None, 0, why.get(id, late), None)
+            rank, num, reason, result = None, 0, "", None
+            if id not in now:
+                reason = "has died, or was stopped"
+            elif id in late:
+                reason = "has not answered an earlier question"
+            elif not future.done():
+                reason = f"did not answer within {format_number(self._timeout)} s: it is stopped, or busy"
+            else:
+                rank, num, reason, result = _reply_of(future)
+            num_ranks = max(num_ranks, num)
             self._ranks[id] = rank = self._ranks.get(id) if rank is None else rank
-            every.num_ranks = max(every.num_ranks, num)
             if reason:
                 name = f"engine {cut(str(id), MAX_INSIDE)}" if rank is None else f"rank {rank}"
-                every.silent[id] = f"{name} {reason}"
+                silent[id] = f"{name} {cut(reason, MAX_TOLD)}"
             else:
                 found[id if rank is None else rank] = id, result
         order = sorted(found) if all(type(rank) is int for rank in found) else found
-        every.found = {rank: found[rank][1] for rank in order}
-        every.answered = tuple(found[rank][0] for rank in order)
-        return every
+        results = {rank: found[rank][1] for rank in order}
+        return Answers(num_ranks, results, tuple(found[rank][0] for rank in order), silent)
 
 
 def _reply_of(future: Future[Any]) -> tuple[Any, int, str, Any]:
     """Return rank, number of ranks, reason for no result, and result of an answer."""
     try:
         version, rank, num_ranks, reason, result = future.result().result()
+        if version == tensornp.__version__:
+            return rank, num_ranks, reason, result
+        reason = f"has tensornp {cut(str(version), 20)}: the same as here, {tensornp.__version__}, is needed"
     except (Exception, SystemExit, CancelledError) as error:
         # The other process raised it, whatever its class.
         name = str(getattr(error, "ename", "") or type(error).__name__)
         text = str(getattr(error, "evalue", "") or error)
         reason = f"raised {name}{f': {text}' if text else ''}"
-    else:
-        if version == tensornp.__version__:
-            return rank, num_ranks, cut(reason, MAX_TOLD), result
-        reason = f"has tensornp {cut(str(version), 20)}: the same as here, {tensornp.__version__}, is needed"
-    return None, 0, cut(reason, MAX_TOLD), None
+    return None, 0, reason, None
 
 
 def ranks(client: Any, timeout: float = 5) -> Ranks:
     """Connect to all ranks of a job, for ``.weights("model")`` and ``.card("model.fc.weight")``.
 
-    No collective is started. The card names each process that does not answer in time, and comes without it.
+    No collective is started. The card names each process that does not answer in time, and comes without it. Names are
+    looked up in the main script of a process, and in its IPython. A process needs the same version of tensornp; its
+    answers are plain tuples and bytes.
 
     Parameters
     ----------
@@ -125,11 +128,6 @@ def ranks(client: Any, timeout: float = 5) -> Ranks:
     ------
     BadRequestError
         If `client` reaches no processes, or `timeout` is no number of seconds.
-
-    Notes
-    -----
-    Names are looked up in the main script of a process, and in its IPython. A process needs the same version of
-    tensornp; its answers are plain tuples and bytes.
     """
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= _MAX_TIMEOUT_S:
         raise BadRequestError(f"timeout must be a number of seconds, got {quoted(timeout)}")

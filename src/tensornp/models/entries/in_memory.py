@@ -80,10 +80,6 @@ class ArraySource(Source):
         return values_of_array(self.held)
 
 
-def kind_of(tensor: Any) -> str:
-    return "parameter" if issubclass(type(tensor), torch.nn.Parameter) else "tensor"
-
-
 def weight_of(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
     """Return a tensor as a weight; failing attributes of user classes stay unknown."""
     facts: dict[str, Any] = {"shape": None, "dtype": "", "nbytes": 0}

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tensornp.core.lowlevel.attributes import is_array
+from tensornp.core.lowlevel.attributes import is_array, own_attributes
 from tensornp.core.lowlevel.text import counted
 from tensornp.core.tensor.containers import MAX_DEPTH, is_container, is_seen, leaves
 from tensornp.core.tensor.paths import PLAIN_CLASSES, is_plain_tuple, is_plain_value, key_text, steps_of, tuple_text
 from tensornp.core.tensor.stand_ins import is_tensor_like
 from tensornp.models.entries.entry import NotListed, WeightEntry, nothing
-from tensornp.models.entries.in_memory import array_weight, kind_of, weight_of
+from tensornp.models.entries.in_memory import array_weight, weight_of
 from tensornp.models.formats.table import Beside
 from tensornp.models.names.quoted import MAX_INSIDE, cut, unique_names
 
@@ -78,7 +78,9 @@ class Listing:
             self.values.append((leaf.name, what))
             return None
         if is_tensor_like(what):
-            return weight_of(leaf.name, kind_of(what), what, leaf.code)
+            is_marked = type(what) is not torch.Tensor and ("_is_param", True) in own_attributes(what)
+            is_parameter = is_marked or issubclass(type(what), torch.nn.Parameter)
+            return weight_of(leaf.name, "parameter" if is_parameter else "tensor", what, leaf.code)
         if issubclass(type(what), np.ma.MaskedArray):
             return nothing(leaf.name, "array", leaf.code, _MASKED, "cpu")
         if is_array(what):
