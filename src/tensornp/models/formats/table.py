@@ -39,7 +39,6 @@ class Format(NamedTuple):
     read: str
     is_told_by_name: bool = True
     is_model: bool = True
-    is_sharded: bool = False
     is_apart: bool = False
 
 
@@ -49,27 +48,21 @@ FORMATS = (
     Format("NumPy array", (".npy",), (b"\x93NUMPY",), f"{_HERE}.npy:read_npy", is_model=False),
     Format("NumPy archive", (".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip"),
     Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf:read_gguf"),
-    Format(
-        "torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip",
-        is_told_by_name=False, is_sharded=True,
-    ),
+    Format("torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip", is_told_by_name=False),
     # The number that the first pickle is, of any protocol.
     Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch_save:read_legacy", is_told_by_name=False),
     Format(
         "safetensors", (SAFETENSORS,), (), f"{_HERE}.safetensors:read_safetensors",
-        is_told_by_name=False, is_sharded=True, is_apart=True,
+        is_told_by_name=False, is_apart=True,
     ),
 )  # fmt: skip
 """In this order a file is tried."""
-SHARDED_SUFFIXES = tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
 MODEL_SUFFIXES = tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
 
 
 def listed(path: Place, nbytes: int = 2**16) -> ListedFile:
     """Return the file at a path, or at an address, where it is asked for so many bytes."""
-    if not isinstance(path, Address):
-        return SourceFile.at(path)
-    return RemoteFile.at(path, nbytes)
+    return RemoteFile.at(path, nbytes) if isinstance(path, Address) else SourceFile.at(path)
 
 
 def read_contents(file: ListedFile) -> tuple[Format, Contents]:

@@ -176,7 +176,7 @@ def open_index(path: Place) -> Contents:
     refused: dict[str, str] = {}
     for name, place in places.items():
         why = why_outside(place)
-        if not why and not place.endswith(table.SHARDED_SUFFIXES):
+        if not why and not place.endswith(table.MODEL_SUFFIXES):
             why = f"its file {shown_name(place)} has an unknown format"
         if why:
             refused[name] = why

@@ -15,8 +15,6 @@ from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening import files
 
-_MAX_REFUSED = 200
-"""Characters of a path that the system does not take: it may be too long."""
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
 
@@ -44,8 +42,8 @@ def _found(typed: str) -> str:
             beside = os.listdir(folder or ".")
         raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'{closest(name, beside)}") from None
     except (OSError, ValueError) as error:
-        said = f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
-        raise CheckpointError(said) from None
+        # It may be too long.
+        raise CheckpointError(f"'{cut(shown_path(typed), MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
     # Not normalized: what is above a symbolic link is not what its name says.
     return os.path.join(os.getcwd(), typed)
 
