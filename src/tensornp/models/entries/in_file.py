@@ -262,4 +262,7 @@ def nbytes_of(source: FileSource) -> int:
 
 def why_no_array(shape: tuple[int, ...]) -> str:
     """Return why NumPy has no such shape, or ``""``."""
-    return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most" if len(shape) > MAX_NDIM else ""
+    if len(shape) > MAX_NDIM:
+        return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
+    # NumPy leaves zeros out as well; an element has at most 16 bytes.
+    return "its shape is too large for any memory" if math.prod(filter(None, shape)) >= 2**59 else ""
