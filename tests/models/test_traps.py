@@ -128,9 +128,8 @@ def an_empty_tensor_of_endless_shape(folder):
     (folder / "x.safetensors").write_bytes(headed({"w": facts(0, 0, 0, 2**62)}))
     yield
     entry = tnp.weights(folder / "x.safetensors")["w"]
-    assert (entry.numel, entry.nbytes, entry.stats().count) == (0, 0, 0)
-    assert entry.to_numpy((..., slice(3))).shape == (0, 3)
-    with pytest.raises(tnp.BadRequestError):
+    assert (entry.numel, entry.nbytes) == (0, 0)
+    with pytest.raises(tnp.NoDataError, match="its shape is too large for any memory"):
         entry.to_numpy()
 
 

@@ -154,7 +154,7 @@ class WeightsExplorer(Mapping[str, WeightEntry]):
         """Return a size in words, with the size of weights on the meta device."""
         every = each_once(self._entries.values())
         on_meta = sum(one.nbytes for one in every if one.location == META and one.kind != COMPUTED)
-        is_sharded = any(one._numel_elsewhere for one in every)
+        is_sharded = any(one._nbytes_elsewhere for one in every)
         told = [format_nbytes(nbytes) + " on this rank" * is_sharded] if nbytes or not on_meta else []
         return ", ".join([*told, f"would take {format_nbytes(on_meta)} on the meta device"] if on_meta else told)
 

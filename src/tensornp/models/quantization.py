@@ -268,4 +268,4 @@ def _with_pairs(entries: list[WeightEntry], config: Any) -> list[WeightEntry]:
                 said += f", scale {alpha / (math.sqrt(rank) if facts.get('use_rslora') is True else rank):.4g}"
             for side, other in ("AB", "BA"):
                 notes[pair[side].name] = f"{said}, with lora_{pair[other].name.rpartition('.lora_')[2]}"
-    return [noted(one, notes[one.name], first=False) if one.name in notes else one for one in entries]
+    return [noted(one, notes[one.name]) if one.name in notes else one for one in entries]

@@ -183,12 +183,13 @@ def found_in(rows: Sequence[WeightEntry], go_on: Callable[[int, int], bool]) -> 
         figures = columns.figures_of(stats)
         findings = list(table.findings(name))
         if (gradient := gradients.get(name)) is not None:
-            alarm = alarm_text(gradient)
-            if not alarm and gradient.norm is not None:
-                figures |= columns.figures_of_gradient(gradient.norm, stats.norm)
-            if alarm:
+            if alarm := alarm_text(gradient):
                 num_odd += 1
                 findings.append(Finding(ALARM_RANK - 1, f"{alarm} in .grad", "NaN or infinities in the gradient"))
+            elif gradient.norm is not None:
+                figures[columns.GRADIENT] = gradient.norm
+                if stats.norm:
+                    figures[columns.GRADIENT_RATIO] = gradient.norm / stats.norm
         found[name] = Found(tuple(findings), *line_of(stats), figures, alarms)
     table.failed |= gone
     for name, why in table.failed.items():

@@ -11,16 +11,7 @@ from tensornp.core.lowlevel.text import counted, format_nbytes, legible
 from tensornp.models.entries.entry import WeightEntry, is_counter, shape_text
 from tensornp.models.entries.relations import each_once
 from tensornp.models.optimizers import number_told
-from tensornp.models.outline.columns import (
-    COLUMNS,
-    FINDINGS,
-    Asked,
-    Column,
-    column_called,
-    facts_of,
-    searched,
-    sortable,
-)
+from tensornp.models.outline.columns import COLUMNS, FINDINGS, Asked, Column, column_called, facts_of, searched
 from tensornp.models.outline.fold import Bare, Branch, class_said, distinguishing, tree_of, with_modules
 from tensornp.models.scan.findings import by_kind
 from tensornp.render.layout.tree import TreeColumn, TreeLink, TreeRow
@@ -45,7 +36,7 @@ class _Node(NamedTuple):
 class WeightTree(Tree):
     """The rows of weights; `found` has the results of scans by name."""
 
-    sortable = sortable()
+    sortable = tuple(column.name for column in COLUMNS if column.is_sortable)
 
     def __init__(self, weights: Sequence[WeightEntry], classes: Mapping[str, str]) -> None:
         self.weights, self._classes = weights, classes

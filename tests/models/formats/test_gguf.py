@@ -289,7 +289,7 @@ def test_a_header_that_is_not_sound_is_refused(tmp_path, name):
     ("told", "says"),
     [
         (info("bad", (4,), 99, 0), "its type 99 is not known"),
-        (info("bad", (2**40, 2**40), 0, 0), "its shape is too large for any memory"),
+        (info("bad", (2**40, 2**40), 0, 0), "its bytes would end at"),
         (info("bad", (0, 2**64 - 1), 0, 0), "its shape is too large for any memory"),
         (info("bad", (40,), 0, 32), "its bytes would end at"),
         (info("bad", (4,), 0, 2**63), "its bytes would end at"),

@@ -40,7 +40,7 @@ def test_a_sharded_model_tells_the_parameters_of_all_ranks_and_its_own(number):
     assert re.search(r"\d bytes on this rank", heading(model))
     for entry, size in zip(explorer.values(), SIZES, strict=True):
         assert (entry.shape, entry.nbytes + entry._nbytes_elsewhere) == (size, 4 * math.prod(size))
-    assert sum(entry.numel - entry._numel_elsewhere for entry in explorer.values()) == here
+    assert sum(entry.nbytes for entry in explorer.values()) == 4 * here
 
 
 @needs_fsdp

@@ -71,8 +71,6 @@ def rows_of(names: Sequence[str], found: Mapping[str, Comparison], first: Mappin
     return sorted(own, key=lambda row: min(order[one.name] for one in row.entries))
 
 
-_EXTRA_STATE = "_extra_state"
-"""Under which `torch.nn.Module.state_dict` keeps what a module makes when it is asked."""
 _NOT_COMPARED = re.compile(rf"(?<![^.]){GROUPS}[.\[]|']\{{…\}}")
 """Options of optimizers, which change from one checkpoint to the next, and elements of sets."""
 _NUMBERS = (bool, int, float, complex)
@@ -102,7 +100,7 @@ def _exempt_among(
     exempt: dict[str, str] = {}
     for name in names:
         entry = own[name]
-        if other.is_of_module and not own.is_of_module and _EXTRA_STATE in name.split("."):
+        if other.is_of_module and not own.is_of_module and "_extra_state" in name.split("."):
             exempt[name] = "extra state of a module"
         elif own.is_of_module and not other.is_of_module and entry._saved_as is None:
             exempt[name] = "not persistent" if entry.kind == "buffer" else "not registered"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tensornp.core.lowlevel.attributes import Weight
 from tensornp.core.lowlevel.own_display import html_of, mime_of
-from tensornp.core.tensor.dtypes import stored_dtype
 from tensornp.core.tensor.shards import check_shard
 from tensornp.errors import NoDataError
 from tensornp.models.files.source_file import Extent
@@ -116,8 +115,8 @@ class WeightEntry(Weight):
     _packed: Packed | None = None
     _several_numel: int | None = None
     """Elements that several tensors have together, if the shape does not tell."""
-    _numel_elsewhere: int = 0
-    """Elements on other ranks."""
+    _nbytes_elsewhere: int = 0
+    """Bytes of elements on other ranks."""
     _is_pending: bool = False
     """Whether its values are not made yet: it is lazy, or an optimizer has no state of it."""
 
@@ -152,12 +151,8 @@ class WeightEntry(Weight):
         return math.prod(self.shape) if self.shape is not None and -1 not in self.shape else 0
 
     @property
-    def _nbytes_elsewhere(self) -> int:
-        return self._numel_elsewhere and self._numel_elsewhere * stored_dtype(self.dtype).itemsize
-
-    @property
     def _has_part(self) -> bool:
-        return self.problem == IN_PARTS and self._numel_elsewhere < self.numel
+        return self.problem == IN_PARTS and self.nbytes > 0
 
     @property
     def _can_be_read(self) -> bool:
@@ -254,7 +249,7 @@ class WeightEntry(Weight):
             return
         tensor = self.code or "tensor"
         # A part of a sum is no value.
-        local = f"{tensor}.to_local(), or " if self._numel_elsewhere else ""
+        local = f"{tensor}.to_local(), or " if self._nbytes_elsewhere else ""
         cure = f'; take {local}tnp.to_numpy({tensor}, shard="full") on all ranks together'
         said = f"{shown_name(self.name)} has no values to read: {cut(self.problem, MAX_TOLD)}"
         raise NoDataError(said + (cure if self._source.is_part else ""))
@@ -275,9 +270,8 @@ class NotOfModule(NotListed):
     """A problem that hides values saved next to a model, which no module has."""
 
 
-def noted(entry: WeightEntry, note: str, *, first: bool = True) -> WeightEntry:
-    some = (note, entry.note) if first else (entry.note, note)
-    return entry._with_(note=", ".join(filter(None, some)))
+def noted(entry: WeightEntry, note: str) -> WeightEntry:
+    return entry._with_(note=", ".join(filter(None, (note, entry.note))))
 
 
 def nothing(name: str, kind: str, code: str, problem: str, location: str = "") -> WeightEntry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     import torch
 
     from tensornp.core.values.stats.compute import Tally, Tasks
-    from tensornp.core.values.stats.record import TensorStats
 
 
 class ReadPlan(NamedTuple):
@@ -80,23 +78,15 @@ class StoredSource(Source):
         _check_dtype(name)
         return StoredValues(self.shape, name, lambda box: tensor_of(self.read(box), name))
 
-    @property
-    def num_tasks(self) -> int:
-        """The number of tasks that read all values, 0 without shared reads."""
-        return sum(1 for _ in self._tasks()) if self.is_shared_out else 0
-
     def tally(self, number: int) -> Tally:
         """Carry one task out; an executor calls it where the same file can be read."""
         from tensornp.core.lowlevel.modes import outside_modes
 
-        tasks = self._tasks()
+        tasks = self.tasks()
         return outside_modes(tasks.tally)(next(islice(tasks, number, None)))
 
-    def put_together(self, tallies: Iterable[Tally]) -> TensorStats:
-        """Return the statistics of all tasks, as `stats` would."""
-        return self._tasks().result(tallies)
-
-    def _tasks(self) -> Tasks:
+    def tasks(self) -> Tasks:
+        """Return the tasks that read all values, whose results give what `stats` does."""
         from tensornp.core.lowlevel.modes import outside_modes
         from tensornp.core.values.sources import source_of
         from tensornp.core.values.stats.compute import Tasks
@@ -262,4 +252,7 @@ def nbytes_of(source: FileSource) -> int:
 
 def why_no_array(shape: tuple[int, ...]) -> str:
     """Return why NumPy has no such shape, or ``""``."""
-    return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most" if len(shape) > MAX_NDIM else ""
+    if len(shape) > MAX_NDIM:
+        return f"it has {len(shape):,} dimensions, and NumPy has {MAX_NDIM} at most"
+    # NumPy leaves zeros out as well; an element has at most 16 bytes.
+    return "its shape is too large for any memory" if math.prod(filter(None, shape)) >= 2**59 else ""

@@ -91,7 +91,7 @@ def weight_of(name: str, kind: str, tensor: Any, code: str) -> WeightEntry:
         # Other weights are listed none the less.
         facts["problem"] = error_text(error)
     source = TensorSource(
-        tensor, facts["shape"], facts.pop("device", ""), "_several_numel" in facts, "_numel_elsewhere" in facts
+        tensor, facts["shape"], facts.pop("device", ""), "_several_numel" in facts, "_nbytes_elsewhere" in facts
     )
     return WeightEntry(name, kind, code=code, _source=source, **facts)
 
@@ -130,7 +130,8 @@ def _read(tensor: Any, facts: dict[str, Any]) -> None:
         facts["problem"] = _ON_META if info.data_state == META else wrapped
     if info.data_state == "remote":
         here, itemsize = info.numel - info._numel_elsewhere, info.itemsize
-        facts |= {"nbytes": here * itemsize, "_numel_elsewhere": info._numel_elsewhere, "problem": IN_PARTS}
+        elsewhere = info._numel_elsewhere * itemsize
+        facts |= {"nbytes": here * itemsize, "_nbytes_elsewhere": elsewhere, "problem": IN_PARTS}
         said = f"{here:,} of {info.numel:,} elements, {here * itemsize:,} of {info.numel * itemsize:,} bytes"
         facts["note"] = f"{info.type_name}, {said} on this rank"
         if info.shard is not None and info.shard.pending:

@@ -120,10 +120,7 @@ class Reads:
 
     def bring(self, read_into: Callable[[Array, int], None], dtype: np.dtype[Any]) -> Array:
         """Return the elements; `read_into` fills an array of bytes from an offset on."""
-        try:
-            made = np.empty(self._counts, dtype)
-        except ValueError:
-            raise BadRequestError(f"index must give a shape that NumPy has, got {tuple(self._counts)}") from None
+        made = np.empty(self._counts, dtype)
         gaps = np.empty(0, np.uint8)
         for offset, nbytes, at in self.runs():
             part = made[(*at, ...)]

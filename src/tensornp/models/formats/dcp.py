@@ -48,7 +48,7 @@ def open_dcp(folder: Place) -> Contents:
     file = listed(folder / METADATA)
     if file.nbytes > _MAX_NBYTES:
         raise CheckpointError(f"{file.path!r} has {file.nbytes:,} bytes, and {_MAX_NBYTES:,} are read")
-    found = torch_pickle.read_torch_pickle(file.read(0, file.nbytes), repr(file.path), _MAX_NBYTES)
+    found = torch_pickle.read_torch_pickle(file.read(0, file.nbytes), repr(file.path))
     told = _fields(found.root, "Metadata")
     every = told.get("state_dict_metadata")
     if type(every) is not dict:

@@ -40,7 +40,6 @@ _SCALARS = {
     6: ("float32", "f"), 7: ("bool", "?"), 10: ("uint64", "Q"), 11: ("int64", "q"), 12: ("float64", "d"),
 }  # fmt: skip
 """The types of values by their numbers: their names, and their letters in `struct`."""
-_MAX_SIZE = 2**63 - 1
 PLAIN = {0: "float32", 1: "float16", 24: "int8", 25: "int16", 26: "int32", 27: "int64", 28: "float64", 30: "bfloat16"}
 """The types that torch has, by the number that GGML gives them."""
 
@@ -154,9 +153,7 @@ def _entry(file: ListedFile, name: str, shape: tuple[int, ...], number: int, off
         nbytes = math.prod(shape) * stored_dtype(dtype).itemsize
     else:
         problem = f"its type {number:,} is not known"
-    if math.prod(size for size in shape if size) > _MAX_SIZE:
-        problem = "its shape is too large for any memory"
-    elif offset + nbytes > file.nbytes:
+    if offset + nbytes > file.nbytes:
         problem = problem or f"its bytes would end at {offset + nbytes:,}, and the file has {file.nbytes:,}"
     read = "t.data" if number in PLAIN and dtype != "bfloat16" else "gguf.dequantize(t.data, t.tensor_type)"
     code = f"next({read} for t in gguf.GGUFReader({file.path!r}).tensors if t.name == {name!r})"

@@ -95,9 +95,8 @@ def _weight(
             # Version 3 differs from version 2 in the names of fields alone.
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, is_fortran, dtype = read(stream)
-            num = math.prod(size for size in shape if size)
-            if not 0 <= num * max(dtype.itemsize, 1) < 2**63 or min(shape, default=0) < 0:
-                raise ValueError("its shape is too large for any memory")
+            if min(shape, default=0) < 0:
+                raise ValueError("a size is negative")
     except Exception as error:
         # NumPy, its parser of literals and its parser of dtypes raise many kinds.
         why = " ".join(str(error).partition("<")[0].split())[:MAX_SHOWN]

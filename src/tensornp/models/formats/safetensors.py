@@ -16,7 +16,7 @@ from tensornp.models.entries.entry import WeightEntry
 from tensornp.models.entries.in_file import FileSource, weight_in
 from tensornp.models.entries.take import Shape
 from tensornp.models.files.source_file import ListedFile
-from tensornp.models.formats.table import NUM_LOOKED_AT, SAFETENSORS, Contents, what_it_seems
+from tensornp.models.formats.table import NUM_LOOKED_AT, SAFETENSORS, Contents
 from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 
 MAX_HEADER_NBYTES = 100_000_000
@@ -31,6 +31,14 @@ DTYPES: dict[str, tuple[str, int]] = {
     "F6_E2M3": ("", 6), "F6_E3M2": ("", 6),
 }  # fmt: skip
 """torch's name of each dtype of the format (empty if torch has none), and the bits of a value."""
+_OTHERS = {
+    b"\x80": "a pickle, but none of torch.save",
+    b"\x1f\x8b": "a gzip file; unpack it first",
+    b"\x89HDF": "an HDF5 file, as of Keras (.h5); h5py opens it, and weights takes a dictionary of its arrays",
+    b"version https://git-lfs": "a Git LFS pointer in the place of the file; 'git lfs pull' brings that",
+    b"<": "HTML or XML, such as a page that was saved in the place of the file",
+}
+"""What a file of no format is, by its first bytes."""
 
 
 def read_safetensors(file: ListedFile) -> Contents:
@@ -38,8 +46,9 @@ def read_safetensors(file: ListedFile) -> Contents:
     try:
         return _contents(file)
     except CheckpointError as error:
-        seems = what_it_seems(file.read(0, min(file.nbytes, NUM_LOOKED_AT)))
-        if seems:
+        begins = file.read(0, min(file.nbytes, NUM_LOOKED_AT))
+        seems = next((words for magic, words in _OTHERS.items() if begins.lstrip().startswith(magic)), "")
+        if seems and begins[4:9] != b"\0\0\0\0{":
             raise CheckpointError(f"{file.path!r} seems to be {seems}") from None
         if not file.path.endswith(SAFETENSORS):
             raise CheckpointError(f"{file.path!r} is of no format that is read, nor a valid file of its name") from None

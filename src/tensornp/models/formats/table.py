@@ -26,50 +26,39 @@ NUM_LOOKED_AT = 512
 
 
 class Format(NamedTuple):
-    """One format.
+    """One format, with the suffixes of its files.
 
     Each file begins with one of `begins`; a format without any stands last. `read` names its reader, which takes a
     `ListedFile` and returns `Contents`, or None of a file that only begins so. A file of its suffix is of no other
     format if it `is_told_by_name`. No two weights of a file share bytes if it `is_apart`.
     """
 
-    name: str
     suffixes: tuple[str, ...]
     begins: tuple[bytes, ...]
     read: str
     is_told_by_name: bool = True
     is_model: bool = True
-    is_sharded: bool = False
     is_apart: bool = False
 
 
 _HERE = "tensornp.models.formats"
 _TORCH = (".bin", ".pt", ".pth", ".ckpt")
 FORMATS = (
-    Format("NumPy array", (".npy",), (b"\x93NUMPY",), f"{_HERE}.npy:read_npy", is_model=False),
-    Format("NumPy archive", (".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip"),
-    Format("GGUF", (".gguf",), (b"GGUF",), f"{_HERE}.gguf:read_gguf"),
-    Format(
-        "torch.save", _TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip",
-        is_told_by_name=False, is_sharded=True,
-    ),
-    # The number that the first pickle is, of any protocol.
-    Format("torch.save, legacy", _TORCH, (b"\x80", b"L"), f"{_HERE}.torch_save:read_legacy", is_told_by_name=False),
-    Format(
-        "safetensors", (SAFETENSORS,), (), f"{_HERE}.safetensors:read_safetensors",
-        is_told_by_name=False, is_sharded=True, is_apart=True,
-    ),
-)  # fmt: skip
+    Format((".npy",), (b"\x93NUMPY",), f"{_HERE}.npy:read_npy", is_model=False),
+    Format((".npz",), (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip"),
+    Format((".gguf",), (b"GGUF",), f"{_HERE}.gguf:read_gguf"),
+    Format(_TORCH, (b"PK\x03\x04", b"PK\x05\x06"), f"{_HERE}.npy:read_zip", is_told_by_name=False),
+    # Before the zip: the number that the first pickle is, of any protocol.
+    Format(_TORCH, (b"\x80", b"L"), f"{_HERE}.torch_save:read_legacy", is_told_by_name=False),
+    Format((SAFETENSORS,), (), f"{_HERE}.safetensors:read_safetensors", is_told_by_name=False, is_apart=True),
+)
 """In this order a file is tried."""
-SHARDED_SUFFIXES = tuple(suffix for one in FORMATS if one.is_sharded for suffix in one.suffixes)
 MODEL_SUFFIXES = tuple(suffix for one in FORMATS if one.is_model for suffix in one.suffixes)
 
 
 def listed(path: Place, nbytes: int = 2**16) -> ListedFile:
     """Return the file at a path, or at an address, where it is asked for so many bytes."""
-    if not isinstance(path, Address):
-        return SourceFile.at(path)
-    return RemoteFile.at(path, nbytes)
+    return RemoteFile.at(path, nbytes) if isinstance(path, Address) else SourceFile.at(path)
 
 
 def read_contents(file: ListedFile) -> tuple[Format, Contents]:
@@ -86,23 +75,6 @@ def read_contents(file: ListedFile) -> tuple[Format, Contents]:
                 return one, found
     why = f"does not begin as a {suffix} file does" if is_named else "is of no format that is read"
     raise CheckpointError(f"{file.path!r} {why}")
-
-
-_MAGIC = {
-    b"\x80": "a pickle, but none of torch.save",
-    b"\x1f\x8b": "a gzip file; unpack it first",
-    b"\x89HDF": "an HDF5 file, as of Keras (.h5); h5py opens it, and weights takes a dictionary of its arrays",
-    b"version https://git-lfs": "a Git LFS pointer in the place of the file; 'git lfs pull' brings that",
-    b"<": "HTML or XML, such as a page that was saved in the place of the file",
-}
-
-
-def what_it_seems(begins: bytes) -> str:
-    """Return the kind of a file by its first bytes; empty if it may be safetensors."""
-    if begins[4:9] == b"\0\0\0\0{":
-        return ""
-    text = begins.lstrip()
-    return next((words for magic, words in _MAGIC.items() if text.startswith(magic)), "")
 
 
 class Beside(dict[str, Any]):

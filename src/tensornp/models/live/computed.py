@@ -42,18 +42,20 @@ def offloaded_weight(live: WeightEntry, module: Any, key: str, holder: str) -> W
     if not path:
         return live
     code = holder and f"{holder}{path}.weights_map[{key!r}]"
-    row = noted(live._with_(code=code, problem=""), "offloaded by accelerate")
-    return _on_request(
-        row, module, holder, lambda module: look_up(f"_{path}", {"_": module}).weights_map[key],
-        requires_grad=live.requires_grad, identity=live._source.identity, location="accelerate",
-    )  # fmt: skip
+    source = NoSource("accelerate", identity=live._source.identity)
+    row = noted(live._with_(code=code, problem="", _source=source), "offloaded by accelerate")
+
+    def make(module: Any) -> Any:
+        return look_up(f"_{path}", {"_": module}).weights_map[key]
+
+    return _on_request(row, module, holder, make, live.requires_grad)
 
 
 def computed_weights(module: Any, code: str) -> Iterator[WeightEntry]:
     """Yield the weights that a module computes or unpacks; nothing is computed."""
     if any(cls.__module__.startswith(_PACKING) and hasattr(cls, "weight") for cls in type(module).__mro__):
-        row = WeightEntry("weight", COMPUTED, None, "", 0, NoSource(), code and f"{code}.weight()", "packed")
-        yield _on_request(row, module, code, methodcaller("weight"), requires_grad=None, location="cpu")
+        row = WeightEntry("weight", COMPUTED, None, "", 0, NoSource("cpu"), code and f"{code}.weight()", "packed")
+        yield _on_request(row, module, code, methodcaller("weight"))
     for name, parametrization in _parametrizations(module):
         yield _parametrized(name, parametrization, module, code)
 
@@ -80,9 +82,8 @@ def _parametrized(name: str, parametrization: Any, module: Any, holder: str) -> 
         problem = "it is computed from sharded tensors, which takes all ranks"
     code = f"{holder}.{name}" if is_attribute_name(name) else f"getattr({holder}, {name!r})"
     note = f"computed from {_LISTS}.{name}.{', '.join(originals)}"
-    row = WeightEntry(name, COMPUTED, shape, dtype, 0, NoSource(), holder and code, note, problem)
-    return _on_request(row, module, holder, lambda module: _computed(dict(_parametrizations(module)).get(name)),
-                       requires_grad=None, location=location)  # fmt: skip
+    row = WeightEntry(name, COMPUTED, shape, dtype, 0, NoSource(location), holder and code, note, problem)
+    return _on_request(row, module, holder, lambda module: _computed(dict(_parametrizations(module)).get(name)))
 
 
 @outside_modes
@@ -100,15 +101,15 @@ def _computed(parametrization: Any) -> Any:
 
 
 def _on_request(
-    row: WeightEntry, module: Any, holder: str, make: Callable[[Any], Any], *, requires_grad: bool | None,
-    location: str, identity: object = None,
-) -> WeightEntry:  # fmt: skip
-    """Return a row with values that `make` computes of the module, which the expression `holder` reaches."""
+    row: WeightEntry, module: Any, holder: str, make: Callable[[Any], Any], requires_grad: bool | None = None
+) -> WeightEntry:
+    """Return a row with values that `make` computes of the module, which the expression `holder` reaches.
+
+    The source of `row` tells only their place and identity, since nothing here may hold its tensor.
+    """
 
     def again(found: Any) -> WeightEntry | None:
-        if not is_module(found):
-            return None
-        return _on_request(row, found, holder, make, requires_grad=requires_grad, location=location, identity=identity)
+        return _on_request(row, found, holder, make, requires_grad) if is_module(found) else None
 
     @outside_modes
     def made() -> WeightEntry:
@@ -125,6 +126,6 @@ def _on_request(
             raise NoDataError(f"the values are {an_instance(tensor)}, not a tensor")
         return weight_of(row.name, "", tensor, row.code)
 
-    # Nothing here may hold the tensor of the row.
-    row = row._with_(_source=NoSource())
-    return row._with_(_source=Requested(made, location, requires_grad, identity=identity, holder=holder, again=again))
+    source: Any = row._source
+    found = Requested(made, row.location, requires_grad, identity=source.identity, holder=holder, again=again)
+    return row._with_(_source=found)

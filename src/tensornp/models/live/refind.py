@@ -47,9 +47,6 @@ class Requested(Source):
     def values(self) -> Any:
         return self._found().values()
 
-    def stats(self) -> Any:
-        return self._found().stats()
-
 
 def released_rows(explorer: WeightsExplorer, namespace: Mapping[str, Any], opened: str) -> list[WeightEntry]:
     """Return the weights as rows that hold no tensor; `opened` is the name of the explorer, or empty."""

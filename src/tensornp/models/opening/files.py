@@ -27,7 +27,6 @@ from tensornp.models.quantization import may_have_meaning, with_meaning
 UNREADABLE = (CheckpointError, ChangedFileError)
 """Errors of one file, which hide no other."""
 OFFLOAD_INDEX, OFFLOAD_SUFFIX = "index.json", ".dat"
-CONFIG, ADAPTER_CONFIG = "config.json", "adapter_config.json"
 _MAX_JSON_NBYTES = 100_000_000
 _MAX_PARTS = 100_000
 _PART = re.compile(
@@ -40,7 +39,17 @@ _INDEX = re.compile(r".*\.index(\.\w+)?\.json")
 
 
 def open_file(path: Place) -> Contents:
-    """Return the contents of a file."""
+    """Return the contents of a file, of an index, or of the folder that metadata in it describe."""
+    if path.name == table.METADATA:
+        from tensornp.models.formats.dcp import open_dcp
+
+        return with_config(open_dcp(path.parent), path.parent)
+    if path.name.endswith(table.ITEMS_SUFFIX):
+        raise CheckpointError(f"{str(path)!r} holds items of torch.distributed.checkpoint; open its folder")
+    if is_index(path.name):
+        return open_index(path)
+    if isinstance(path, Path) and path.name == OFFLOAD_INDEX:
+        return open_offload_folder(path.parent)
     form, found = table.read_contents(table.listed(path))
     if not form.is_apart:
         if not (found.entries or found.metadata or found.problems or path.name.endswith(".npz")):
@@ -60,7 +69,7 @@ def with_config(found: Contents, folder: Place, *, is_read: bool = False) -> Con
     """
     config: dict[str, Any] = {}
     unread: list[str] = []
-    for name in (CONFIG, ADAPTER_CONFIG) if is_read or may_have_meaning(found.entries) else ():
+    for name in ("config.json", "adapter_config.json") if is_read or may_have_meaning(found.entries) else ():
         try:
             config[name.removesuffix(".json")] = json_in(folder / name)
         except AbsentError:
@@ -176,7 +185,7 @@ def open_index(path: Place) -> Contents:
     refused: dict[str, str] = {}
     for name, place in places.items():
         why = why_outside(place)
-        if not why and not place.endswith(table.SHARDED_SUFFIXES):
+        if not why and not place.endswith(table.MODEL_SUFFIXES):
             why = f"its file {shown_name(place)} has an unknown format"
         if why:
             refused[name] = why

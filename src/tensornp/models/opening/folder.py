@@ -87,9 +87,7 @@ def _files_below(folder: Path) -> tuple[dict[str, list[str]], list[str]]:
 def _model_in(folder: Path, names: list[str]) -> tuple[Contents, list[str]] | None:
     """Return the model of a folder, if there is one, and the names of its files."""
     if METADATA in names:
-        from tensornp.models.formats.dcp import open_dcp
-
-        return files.with_config(open_dcp(folder), folder), []
+        return files.open_file(folder / METADATA), []
     if any(name.endswith(ITEMS_SUFFIX) for name in names):
         raise CheckpointError(f"{str(folder)!r} has {ITEMS_SUFFIX} files, and no .metadata that tells what they hold")
     indices = [name for name in names if files.is_index(name)]

@@ -9,14 +9,13 @@ from pathlib import Path
 from tensornp.core.lowlevel.collector import uncollected
 from tensornp.errors import CheckpointError
 from tensornp.models.explorer import WeightsExplorer
-from tensornp.models.files.address import Address, Place, is_address, shown_path
+from tensornp.models.files.address import Address, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
-from tensornp.models.formats.table import ITEMS_SUFFIX, METADATA, Contents
+from tensornp.models.formats.table import METADATA, Contents
 from tensornp.models.names.quoted import MAX_TOLD, closest, cut
 from tensornp.models.opening import files
+from tensornp.models.opening.folder import open_folder
 
-_MAX_REFUSED = 200
-"""Characters of a path that the system does not take: it may be too long."""
 _ASKED_FOR = ("model.safetensors.index.json", "model.safetensors", "adapter_model.safetensors", METADATA)
 """Names that are tried in a folder at an address, since a server of the web does not list it."""
 
@@ -30,11 +29,12 @@ def open_checkpoint(path: str | os.PathLike[str]) -> WeightsExplorer:
         found, typed = _open_address(there), str(there)
     else:
         typed = str(Path(typed))
-        found = _open(Path(_found(typed)))
+        here = _found(typed)
+        found = open_folder(here) if os.path.isdir(here) else files.open_file(here)
     return WeightsExplorer(found.entries, typed, metadata=found.metadata, problems=found.problems)
 
 
-def _found(typed: str) -> str:
+def _found(typed: str) -> Path:
     try:
         os.lstat(typed)
     except (FileNotFoundError, NotADirectoryError):
@@ -44,14 +44,14 @@ def _found(typed: str) -> str:
             beside = os.listdir(folder or ".")
         raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'{closest(name, beside)}") from None
     except (OSError, ValueError) as error:
-        said = f"'{cut(shown_path(typed), _MAX_REFUSED)}' cannot be opened: {reason_of(error)}"
-        raise CheckpointError(said) from None
+        # It may be too long.
+        raise CheckpointError(f"'{cut(shown_path(typed), MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
     # Not normalized: what is above a symbolic link is not what its name says.
-    return os.path.join(os.getcwd(), typed)
+    return Path(os.getcwd(), typed)
 
 
 def _open_address(there: Address) -> Contents:
-    found = _open(there) if there.name else _open_folder_at(there)
+    found = files.open_file(there) if there.name else _open_folder_at(there)
     # Without its secrets, the address would not reach it.
     shown = "" if str(there) != there.url else f"tnp.weights({there.url!r})"
     entries = [one._with_(code=shown and f"{shown}[{one.name!r}].to_numpy()") for one in found.entries]
@@ -61,26 +61,8 @@ def _open_address(there: Address) -> Contents:
 def _open_folder_at(there: Address) -> Contents:
     for name in _ASKED_FOR:
         try:
-            return _open(there / name)
+            return files.open_file(there / name)
         except AbsentError:
             continue
     names = ", ".join(_ASKED_FOR)
     raise CheckpointError(f"{str(there)!r} gives out none of {names}; name the file, or the index of several")
-
-
-def _open(there: Place) -> Contents:
-    if isinstance(there, Path) and os.path.isdir(there):
-        from tensornp.models.opening.folder import open_folder
-
-        return open_folder(there)
-    if there.name == METADATA:
-        from tensornp.models.formats.dcp import open_dcp
-
-        return files.with_config(open_dcp(there.parent), there.parent)
-    if there.name.endswith(ITEMS_SUFFIX):
-        raise CheckpointError(f"{str(there)!r} holds items of torch.distributed.checkpoint; open its folder")
-    if files.is_index(there.name):
-        return files.open_index(there)
-    if isinstance(there, Path) and there.name == files.OFFLOAD_INDEX:
-        return files.open_offload_folder(there.parent)
-    return files.open_file(there)

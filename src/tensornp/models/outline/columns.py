@@ -88,20 +88,10 @@ def cells_of(row: Row) -> dict[str, str]:
     return {column.name: column.text(row) for column in COLUMNS if column.text is not None}
 
 
-def sortable() -> tuple[str, ...]:
-    """Return the names of the columns that weights can be sorted by."""
-    return tuple(column.name for column in COLUMNS if column.is_sortable)
-
-
 def figures_of(stats: TensorStats) -> dict[str, float]:
     """Return the numbers of a scan by column."""
     found = {column.name: column.figure(stats) for column in COLUMNS if column.figure is not None}
     return {name: float(value) for name, value in found.items() if value is not None}
-
-
-def figures_of_gradient(norm: float, weight_norm: float | None) -> dict[str, float]:
-    """Return the norm of a gradient, and its ratio to the norm of the weight."""
-    return {GRADIENT: norm} | ({GRADIENT_RATIO: norm / weight_norm} if weight_norm else {})
 
 
 def column_called(name: str) -> Column:

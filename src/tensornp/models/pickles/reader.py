@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from tensornp.errors import CheckpointError
 
 MAX_NBYTES = 2**26
-"""Bytes of a pickle that is read; 300,000 tensors take 26 MB."""
+"""Bytes of a pickle that callers read; 300,000 tensors take 26 MB."""
 _MAX_INT_NBYTES = 1024
 _MAX_KEY_LENGTH = 16
 """Parts of a tuple that is a key."""
@@ -89,14 +89,11 @@ def read_pickle(
     data: bytes,
     make: Callable[[Import], Maker | None] = lambda _: None,
     persistent: Maker = lambda _: Opaque(None),
-    max_nbytes: int = MAX_NBYTES,
 ) -> Pickled:
     """Return the contents of the pickle at the beginning of `data`.
 
     `make` returns a function for each known import, and `persistent` an object for each persistent id.
     """
-    if len(data) > max_nbytes:
-        raise CheckpointError(f"its pickle has {len(data):,} bytes; at most {max_nbytes:,} are read")
     stream = io.BytesIO(data)
     reader = _Reader(stream, make, persistent)
     try:
@@ -208,7 +205,7 @@ class _Reader(_UNPICKLER):  # type: ignore[misc]
 
     def load_bytearray8(self) -> None:
         (nbytes,) = struct.unpack("<Q", self.read(8))
-        self.append(self.read(min(nbytes, MAX_NBYTES)))
+        self.append(self.read(nbytes))
 
     def load_long4(self) -> None:
         (nbytes,) = struct.unpack("<i", self.read(4))

@@ -73,10 +73,10 @@ class PickledTensor(NamedTuple):
         return self.wrapped_nbytes if self.storage is None else math.prod(self.shape) * itemsize
 
 
-def read_torch_pickle(data: bytes, said: str, max_nbytes: int = reader.MAX_NBYTES) -> reader.Pickled:
+def read_torch_pickle(data: bytes, said: str) -> reader.Pickled:
     """Return the contents of a pickle; CheckpointError, which begins with `said`, if it is not sound."""
     try:
-        return reader.read_pickle(data, _maker_of, _storage_of, max_nbytes)
+        return reader.read_pickle(data, _maker_of, _storage_of)
     except CheckpointError as error:
         raise CheckpointError(f"{said} cannot be looked through: {error}") from None
 

@@ -95,10 +95,9 @@ def _read(
     try:
         for entry in entries:
             source: Any = entry._source
-            is_stored = isinstance(source, StoredSource) and not entry.problem and entry._packed is None
-            num_tasks = source.num_tasks if is_stored else 0
-            if not num_tasks:
-                # It is in memory, or not shared out.
+            is_shared_out = isinstance(source, StoredSource) and source.is_shared_out
+            tasks = list(source.tasks()) if is_shared_out and not entry.problem and entry._packed is None else []
+            if not tasks:
                 try:
                     yield entry, entry.stats()
                 except Exception as error:
@@ -108,7 +107,7 @@ def _read(
             while sum(len(futures) for _, futures in waiting) >= _MAX_WAITING:
                 yield _finished(*waiting[0], told)
                 waiting.popleft()
-            futures = [executor.submit(StoredSource.tally, source, number) for number in range(num_tasks)]
+            futures = [executor.submit(StoredSource.tally, source, number) for number in range(len(tasks))]
             waiting.append((entry, futures))
         while waiting:
             yield _finished(*waiting[0], told)
@@ -131,7 +130,7 @@ def _finished(
         except (Exception, CancelledError) as error:
             why = why_failed(entry, error)
         told(entry.nbytes / len(futures))
-    return entry, why or source.put_together(tallies)
+    return entry, why or source.tasks().result(tallies)
 
 
 @contextmanager
