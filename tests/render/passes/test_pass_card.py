@@ -262,6 +262,21 @@ def test_a_curve_ends_at_minus_infinity_next_to_numbers():
     assert "‖out‖ of model by step: 1.41, first NaN or Inf in step 4" in str(tnp.card(run))
 
 
+def test_a_bound_on_norms_is_not_below_the_values():
+    """Of the last step, the optimizer's operators have no norm: nothing bounds those of all steps."""
+    model = torch.nn.Linear(4, 1)
+    optimizer, x = torch.optim.SGD(model.parameters(), lr=2.0), torch.randn(32, 4)
+    with tnp.follow(level="operators") as run:
+        for _ in range(5):
+            optimizer.zero_grad()
+            (model(x) - x.sum(1, keepdim=True)).square().mean().backward()
+            optimizer.step()
+    rows = re.findall(r"(\S+) … (\S+)(?:\s+≤(\S+))?", str(tnp.card(run)))
+    assert len(rows) >= 3
+    for *ends, bound in rows:
+        assert not bound or float(bound) * 1.01 >= max(abs(float(end)) for end in ends)
+
+
 def test_the_curve_of_gradients_is_that_of_logits_next_to_a_loss():
     """The gradient of the loss itself is always 1."""
 
