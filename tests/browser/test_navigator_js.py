@@ -277,9 +277,8 @@ def test_the_colours_lie_behind_their_cells(navigator: MakeNavigator) -> None:
         assert px_off(shown.grid) < 1.5
         shown.tensor *= 1e5
         shown.click(shown.page.get_by_role("button", name="min", exact=True))
-    red, _, blue, opacity = shown.grid.evaluate(
-        """(grid) => [...grid.querySelector("canvas").getContext("2d").getImageData(0, 0, 1, 1).data]"""
-    )
+    first = "(picture) => [...picture.getContext('2d').getImageData(0, 0, 1, 1).data]"
+    red, _, blue, opacity = shown.grid.locator("canvas").evaluate(first)
     assert blue > red
     assert opacity == pytest.approx(127, abs=1)
 
