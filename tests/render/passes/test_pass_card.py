@@ -271,7 +271,7 @@ def test_a_bound_on_norms_is_not_below_the_values():
             optimizer.zero_grad()
             (model(x) - x.sum(1, keepdim=True)).square().mean().backward()
             optimizer.step()
-    rows = re.findall(r"(\S+) … (\S+)(?:\s+≤(\S+))?", str(tnp.card(run)))
+    rows = re.findall(r"([-+\d.e]+) … ([-+\d.e]+)(?:\s+≤(\S+))?", str(tnp.card(run)))
     assert len(rows) >= 3
     assert all(float(bound or "inf") * 1.01 >= max(abs(float(end)) for end in ends) for *ends, bound in rows)
 
