@@ -54,7 +54,7 @@ class MemoryMagics(SessionMagics):
 
             --release       drop results that only Out[n], _ and the last error hold; your own names are never touched
 
-        The heading counts each storage once. "kept alive by" names what else keeps a tensor alive.
+        Each storage counts once, and what graphs saved does not. "kept alive by" names what else keeps a tensor alive.
         """
         options, rest = self._split(line, OPTIONS["tensors"])
         names = split_names(rest)

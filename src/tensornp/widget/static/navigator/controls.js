@@ -11,7 +11,7 @@ const CONTROLS = `<span class="tensornp-group" role="group" aria-label="Side"></
   <button type="button" class="tensornp-button" data-seek="inf" title="Go to the next infinity" aria-label="next Inf">Inf ▸</button>
 </span>
 <form class="tensornp-go"><input type="text" class="tensornp-field tensornp-index" spellcheck="false" autocomplete="off"
-  aria-label="Go to an index, such as 3, :, 5:9" title="An index as NumPy writes it: integers, slices, ... (g)"></form>
+  aria-label="Go to an index, such as 3, :, 5:9" title="An index as NumPy writes it; a slice leads to its first element (g)"></form>
 <span class="tensornp-problem"></span>
 <button type="button" class="tensornp-copy tensornp-end" title="Close the grid" aria-label="Close the grid">close ✕</button>`;
 
