@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from tensornp.core.lowlevel.attributes import is_tensor
 from tensornp.core.lowlevel.gradients import Unguarded
@@ -26,6 +27,7 @@ MIN_ROWS_OF_GROUP = 8
 """Rows of a group that are shown even if other groups must be left out for them."""
 OWNERS = ("parameters and buffers", "gradients", "optimizer states", "variables", RESULTS[0])
 _NOUNS = {"parameter": "parameter", "buffer": "buffer", "grad": "gradient", "array": "array"}
+_is_leaf: Any = torch.Tensor.is_leaf.__get__  # type: ignore[attr-defined]
 _KIND_ORDER = {"parameter": 0, "buffer": 0, "array": 2}
 
 
@@ -113,7 +115,10 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
 
 
 def _has_graph(obj: Any) -> bool:
-    return is_tensor(obj) and obj.requires_grad and not obj.is_leaf
+    # torch raises for a view whose graph is ambiguous.
+    with suppress(RuntimeError):
+        return is_tensor(obj) and not _is_leaf(obj)
+    return False
 
 
 def _variables(groups: list[Group], firsts: list[Found], shown: list[CensusGroup]) -> tuple[Owner, ...]:

@@ -12,7 +12,7 @@ from tensornp.models.explorer import WeightsExplorer
 from tensornp.models.files.address import Address, is_address, shown_path
 from tensornp.models.files.source_file import AbsentError, reason_of
 from tensornp.models.formats.table import METADATA, Contents
-from tensornp.models.names.quoted import MAX_TOLD, closest, cut
+from tensornp.models.names.quoted import MAX_SHOWN, MAX_TOLD, closest, cut
 from tensornp.models.opening import files
 from tensornp.models.opening.folder import open_folder
 
@@ -45,7 +45,7 @@ def _found(typed: str) -> Path:
         raise CheckpointError(f"there is no '{cut(shown_path(typed), MAX_TOLD)}'{closest(name, beside)}") from None
     except (OSError, ValueError) as error:
         # It may be too long.
-        raise CheckpointError(f"'{cut(shown_path(typed), MAX_TOLD)}' cannot be opened: {reason_of(error)}") from None
+        raise CheckpointError(f"'{cut(shown_path(typed), MAX_SHOWN)}' cannot be opened: {reason_of(error)}") from None
     # Not normalized: what is above a symbolic link is not what its name says.
     return Path(os.getcwd(), typed)
 

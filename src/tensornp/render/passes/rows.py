@@ -115,7 +115,7 @@ def norm_of(figures: Figures | None) -> float | None:
 
 
 def greatest_norm(figures: Iterable[Figures]) -> str:
-    """Return the largest norm, behind ``≤`` if norms differ; NaN if any is, and nothing if one was not taken."""
+    """Return the largest norm, behind ``≤`` if norms differ; NaN if any is, empty if one is unknown."""
     figures = list(figures)
     norms = [norm for one in figures if (norm := norm_of(one)) is not None]
     if len(norms) < len(figures) or not norms or any(map(math.isnan, norms)):
