@@ -33,6 +33,7 @@ _PART = re.compile(
     r"(?P<stem>.*)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})(?P<suffix>(\.\w+)?\.(safetensors|bin|gguf))"
 )
 
+_LAYER = re.compile(r"(?<![^.])\d+(?![^.])")
 _EMBEDDING = re.compile(r"(.*\.)?(\w*emb\w*|wte|wpe|shared)\..*")
 _INDEX = re.compile(r".*\.index(\.\w+)?\.json")
 """The names of indices; of variants, `transformers` and `diffusers` write the name in different places."""
@@ -92,8 +93,7 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
 
 
 def _place_of(name: str) -> tuple[int, list[str | int]]:
-    is_layer = any(map(str.isdigit, name.split(".")))
-    rank = 0 if is_layer else -1 if _EMBEDDING.fullmatch(name) else 1
+    rank = 0 if _LAYER.search(name) else -1 if _EMBEDDING.fullmatch(name) else 1
     # A weight stands before its bias.
     return rank, natural(name.removesuffix("weight"))
 
