@@ -89,7 +89,7 @@ def test_a_scan_as_the_value_of_a_cell_is_a_table(shell):
         ("%weights modle.gguf;", "there is no 'modle.gguf'"),
         ("%weights ~/nowhere.pt", "nowhere.pt'"),
         ("%weights ''", "the path is empty"),
-        ("%weights " + "+".join(["'a'"] * 100_000), "is not an expression ("),
+        ("%weights " + "+".join(["'a'"] * 12_000), "is not an expression ("),
         ("%weights -o print model.safetensors", "print already names something of Python"),
     ],
 )
