@@ -271,7 +271,7 @@ COLOUR_CELLS = """(grid) => {
 
 
 def test_the_colours_lie_behind_their_cells(navigator: MakeNavigator) -> None:
-    """From the first cell to the last, orange above zero, blue below; wider numbers make all columns wider."""
+    """From the first cell to the last, blue below zero, also when wider numbers have made all columns wider."""
     shown = navigator(torch.arange(-60.0, 60).reshape(10, 12))
     for _ in range(2):
         assert px_off(shown.grid) < 1.5

@@ -90,6 +90,7 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
     groups = [group for group in survey.groups if not patterns or _matches(group, patterns)]
     groups.sort(key=lambda group: -group.nbytes)
     listed = [_ordered(group) for group in groups]
+    firsts = list(map(_first, listed))
     sizes = list(map(len, listed))
     shown: list[CensusGroup] = []
     for group, ordered, limit in zip(groups, listed, _limits(sizes, max_rows), strict=False):
@@ -109,8 +110,8 @@ def census_of(survey: Survey, *, max_rows: int, patterns: tuple[str, ...] = ()) 
         owners={owner: nbytes for owner, nbytes in owners.items() if nbytes},
         num_left_out=sum(sizes) - sum(len(group.rows) for group in shown),
         stopped=survey.stopped,
-        variables=_variables(groups, [_first(ordered) for ordered in listed], shown),
-        with_graph=tuple(_first(ordered).name for ordered in listed if _has_graph(_first(ordered).obj)),
+        variables=_variables(groups, firsts, shown),
+        with_graph=tuple(found.name for found in firsts if _has_graph(found.obj)),
     )
 
 
