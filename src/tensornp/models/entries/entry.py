@@ -70,7 +70,8 @@ class Packed(NamedTuple):
     num_parameters: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+# Not frozen: the benchmark row "200,000 tensors in a file" would take half as long again.
+@dataclass(slots=True, eq=False, repr=False)
 class WeightEntry(Weight):
     """A tensor with a name; its values are read on request.
 

@@ -94,7 +94,7 @@ class StoredSource(Source):
         return Tasks(outside_modes(source_of)(self.values()), "auto", in_depth=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class FileSource(StoredSource):
     """Elements of a file from byte `offset`, `strides` elements apart; None is the order without gaps.
 

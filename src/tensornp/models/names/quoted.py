@@ -15,7 +15,7 @@ MAX_INSIDE = 60
 MAX_TOLD = 500
 """Characters of what is told of a weight, such as its problem or the path of its file."""
 _MAX_NAMED = 6
-_DIGITS = re.compile(r"(\d{1,18})", re.ASCII)
+_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _MAX_COMPARED = 5000
 """Names among which the closest is looked for: some tenths of a second."""
 
@@ -80,11 +80,13 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def natural(name: str) -> list[str | int]:
+def natural(name: str) -> str:
     """Return a sort key: layer 2 comes before layer 10."""
-    parts: list[str | int] = [*_DIGITS.split(name)]
-    parts[1::2] = map(int, parts[1::2])
-    return parts
+    return _DIGITS.sub(_padded, name)
+
+
+def _padded(digits: re.Match[str]) -> str:
+    return digits[0].zfill(18)
 
 
 def names_above(name: str) -> Iterator[str]:

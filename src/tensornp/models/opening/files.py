@@ -92,10 +92,10 @@ def _ordered(entries: list[WeightEntry]) -> list[WeightEntry]:
     return sorted(entries, key=lambda one: _place_of(one.name)) if is_sorted else entries
 
 
-def _place_of(name: str) -> tuple[int, list[str | int]]:
-    rank = 0 if _LAYER.search(name) else -1 if _EMBEDDING.fullmatch(name) else 1
+def _place_of(name: str) -> str:
+    rank = 1 if _LAYER.search(name) else 0 if _EMBEDDING.fullmatch(name) else 2
     # A weight stands before its bias.
-    return rank, natural(name.removesuffix("weight"))
+    return f"{rank}{natural(name.removesuffix('weight'))}"
 
 
 def parts_among(names: Iterable[str]) -> list[re.Match[str]]:
