@@ -112,7 +112,8 @@ def decide(
     if obstacle is None and copy is None and info._is_unsharded and info.numel:
         # An array would keep FSDP from resharding.
         obstacle = receipt.UNSHARDED
-    numel = math.prod(info._array_shape)
+    shape = info._array_shape
+    numel = math.prod(shape)
     if copy is False and obstacle and numel:
         raise _copy_required(info, obstacle)
     shares = obstacle is None and copy is not True and numel > 0
@@ -120,9 +121,9 @@ def decide(
     comment = receipt.READ_ONLY_VIEW if shares and frozen and not is_inner else ""
     steps = _steps(info, facts, as_bits, cast, copies=copy is True or obstacle is not None)
     # NumPy ignores sizes of zero here.
-    if math.prod(filter(None, info._array_shape)) * target.itemsize > MAX_NBYTES:
+    if math.prod(filter(None, shape)) * target.itemsize > MAX_NBYTES:
         raise UnsupportedTensorError(
-            f"a tensor of shape {info._array_shape} spans more bytes than NumPy can address; slice it first"
+            f"a tensor of shape {shape} spans more bytes than NumPy can address; slice it first"
         )
     return ConversionPlan(
         steps=steps,

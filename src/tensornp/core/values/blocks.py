@@ -39,15 +39,12 @@ class Part(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     read: Callable[[Iterable[Block]], Iterator[Array]]
+    per_element: int = 1
+    """Numbers in one stored element: 2 for float4, else 1."""
     times: int = 1
     axis: int | None = None
     block_numel: int = 0
     order: tuple[int, ...] | None = None
-
-    @property
-    def per_element(self) -> int:
-        """Numbers in one stored element: 2 for float4, else 1."""
-        return KNOWN[self.dtype].values_per_element if self.dtype in KNOWN else 1
 
     @property
     def numel(self) -> int:
@@ -77,7 +74,7 @@ def part_of_tensor(raw: torch.Tensor, axis: int | None, *, in_order: bool) -> Pa
         if axis is None and raw.is_contiguous():
             raw, order = raw.view(-1), tuple(dims) if times == 1 and raw.numel() else None
     shape, read = tuple(raw.shape), functools.partial(_read_tensor, raw)
-    return Part(shape, name_of(raw.dtype), read, times, axis, order=order)
+    return Part(shape, name_of(raw.dtype), read, 2 if raw.dtype is FLOAT4 else 1, times, axis, order=order)
 
 
 def _read_tensor(raw: torch.Tensor, blocks: Iterable[Block]) -> Iterator[Array]:
@@ -122,7 +119,12 @@ def part_of_reader(
     read: Callable[[Block], torch.Tensor], shape: tuple[int, ...], name: str, axis: int | None, block_numel: int = 0
 ) -> Part:
     """Return the part of stored elements; `read` returns those of a block as a new tensor."""
-    return Part(shape, name, lambda blocks: map(_numbers_in, map(read, blocks)), 1, axis, block_numel)
+    per_element = KNOWN[name].values_per_element if name in KNOWN else 1
+
+    def read_each(blocks: Iterable[Block]) -> Iterator[Array]:
+        return map(_numbers_in, map(read, blocks))
+
+    return Part(shape, name, read_each, per_element, axis=axis, block_numel=block_numel)
 
 
 def _numbers_in(raw: torch.Tensor) -> Array:

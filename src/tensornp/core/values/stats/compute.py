@@ -102,7 +102,7 @@ def scan(
         return figures.stats_by_axis(source)
     tasks, done, found = Tasks(source, histogram, in_depth=in_depth), 0, list[Tally]()
     if num_threads is None:
-        num_threads = num_cores() if source.numel >= _PARALLEL_NUMEL else 1
+        num_threads = num_cores() if tasks.numel >= _PARALLEL_NUMEL else 1
     with ExitStack() as stack:
         tallies: Any = map(tasks.tally, tasks)
         if num_threads > 1:
@@ -112,7 +112,7 @@ def scan(
         for tally in tallies:
             found.append(tally)
             done += tally.stats.count
-            if progress is not None and not progress(done, source.numel):
+            if progress is not None and not progress(done, tasks.numel):
                 break
     return tasks.result(found)
 
@@ -129,6 +129,7 @@ class Tasks:
     """All tasks of a pass, and the merge of their results; `in_depth` finds channels and a fingerprint."""
 
     def __init__(self, source: Source, histogram: HistogramChoice, *, in_depth: bool = False) -> None:
+        self.numel = source.numel
         self._source, self._has_distribution = source, histogram is not None
         self._in_depth = in_depth and source.order is not None
         self._is_complex = source.dtype.startswith("complex")
@@ -193,9 +194,9 @@ class Tasks:
         found = sum_of([tally.stats for tally in known])
         if not known and self._has_distribution:
             found = replace(found, distribution=distribution_of(np.empty(0), np.empty(0, np.int64)))
-        is_whole, scope = found.count == source.numel, source.scope
+        is_whole, scope = found.count == self.numel, source.scope
         if not is_whole:
-            scope = f"{PARTIAL}: {found.count:,} of {source.numel:,} elements"
+            scope = f"{PARTIAL}: {found.count:,} of {self.numel:,} elements"
         found = replace(found, scope=scope, is_complex=self._is_complex)
         if not (is_whole and self._in_depth):
             return found
