@@ -13,6 +13,7 @@ from typing import Any
 
 from IPython.core.error import UsageError
 
+from tensornp.core.lowlevel.attributes import error_text
 from tensornp.core.lowlevel.text import quoted
 from tensornp.errors import TensornpError
 from tensornp.models.names.quoted import closest
@@ -121,6 +122,11 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
             like = closest(expression, files) or closest(error.name, filter(str.isidentifier, own))
             raise UsageError(f"{error}{'; define it first' * is_name}{like}") from None
         raise
+    except LookupError as error:
+        # An error inside of a called function keeps its traceback.
+        if "(" in expression:
+            raise
+        raise UsageError(f"there is no {expression} ({error_text(error)})") from None
 
 
 def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:
