@@ -121,7 +121,7 @@ def code_text(
         Step.DETACH: ".detach()",
         Step.TO_HOST: ".cpu()",
         Step.TO_DENSE: f"{through}.to_dense(){back}",
-        Step.DEQUANTIZE: ".dequantize()",
+        Step.DEQUANTIZE: info.kind.indexed_by,
         Step.RESOLVE_CONJ: ".resolve_conj()",
         Step.RESOLVE_NEG: ".resolve_neg()",
         Step.WIDEN: f".to(torch.{facts.widened})",
