@@ -7,13 +7,14 @@ and Rust refuses, such as lone surrogates, is taken.
 from __future__ import annotations
 
 import json
-from collections import Counter
+import math
+from functools import lru_cache
 from typing import Any
 
 from tensornp.core.lowlevel.text import counted
 from tensornp.errors import CheckpointError
 from tensornp.models.entries.entry import WeightEntry
-from tensornp.models.entries.in_file import FileSource, weight_in
+from tensornp.models.entries.in_file import FileSource, why_no_array
 from tensornp.models.entries.take import Shape
 from tensornp.models.files.source_file import ListedFile
 from tensornp.models.formats.table import NUM_LOOKED_AT, SAFETENSORS, Contents
@@ -22,6 +23,7 @@ from tensornp.models.names.quoted import MAX_SHOWN, cut, shown_name
 MAX_HEADER_NBYTES = 100_000_000
 """The largest header that the library takes."""
 _MAX_SIZE = 2**64 - 1
+_MAX_NUM_BITS = 8 * _MAX_SIZE
 DTYPES: dict[str, tuple[str, int]] = {
     "BOOL": ("bool", 8), "U8": ("uint8", 8), "I8": ("int8", 8), "U16": ("uint16", 16), "I16": ("int16", 16),
     "U32": ("uint32", 32), "I32": ("int32", 32), "U64": ("uint64", 64), "I64": ("int64", 64), "F16": ("float16", 16),
@@ -66,16 +68,20 @@ def _contents(file: ListedFile) -> Contents:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError("__metadata__ is not a mapping from text to text")
     entries: list[WeightEntry] = []
-    first, end = 8 + length, 0
-    for start, stop, name, dtype, shape in sorted(_checked(name, facts) for name, facts in told.items()):
+    first, end, opened = 8 + length, 0, f"safetensors.safe_open({file.path!r}, 'pt')"
+    for start, stop, name, dtype, shape in sorted([_checked(name, facts) for name, facts in told.items()]):
         if start != end or stop < start:
             said = "overlap with those before" if start < end else "leave a hole before"
             raise CheckpointError(f"the bytes of {shown_name(name)}, {start:,} to {stop:,}, {said}")
         end = stop
-        own, own_shape, problem = _dtype_of(name, dtype, shape, stop - start)
-        code = f"safetensors.safe_open({file.path!r}, 'pt').get_tensor({name!r})"
-        source = FileSource(own_shape, own, file, first + start)
-        entries.append(weight_in(source, name, code, nbytes=stop - start, problem=problem))
+        own, own_shape, num_bits, problem = _in_torch(dtype, shape)
+        if num_bits > _MAX_NUM_BITS:
+            raise CheckpointError(f"the shape of {shown_name(name)} is too large for any memory")
+        if num_bits != 8 * (stop - start) and dtype in DTYPES:
+            said = f"{shown_name(name)} of shape {cut(str(shape), MAX_SHOWN)} and dtype {dtype}"
+            raise CheckpointError(f"{said} needs {num_bits:,} bits, and has {8 * (stop - start):,}")
+        source, code = FileSource(own_shape, own, file, first + start), f"{opened}.get_tensor({name!r})"
+        entries.append(WeightEntry(name, "tensor", own_shape, own, stop - start, source, code, problem=problem))
     if first + end != file.nbytes:
         left = f"{counted(file.nbytes - first - end, 'byte')} at its end can belong to no tensor"
         few = f"it needs {first + end:,} bytes, and has {file.nbytes:,}"
@@ -87,62 +93,40 @@ def _parsed(text: bytes) -> dict[str, Any]:
     if not text.startswith(b"{"):
         raise CheckpointError("its header does not begin with a brace")
     try:
-        told: dict[str, Any] = json.loads(text.decode("utf-8"), object_pairs_hook=_without_twins)
-    except CheckpointError:
-        raise
+        # Of two equal names the last counts, as in the library.
+        told: dict[str, Any] = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError):
         raise CheckpointError("its header is not JSON in UTF-8") from None
-    if not isinstance(told, dict):
-        raise CheckpointError("its header is not a mapping from names to tensors")
     return told
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> Any:
-    """Return a JSON object, or a tuple of the facts of a tensor; raise CheckpointError for a repeated key."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        ((twin, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise CheckpointError(f"its header has the key {shown_name(twin)} twice")
-    try:
-        dtype, shape, offsets = found["dtype"], found["shape"], found["data_offsets"]
-    except KeyError:
-        return found
-    if type(dtype) is str and type(shape) is list and type(offsets) is list:
-        # The garbage collector would take as long for a million lists and mappings as all else together.
-        return dtype, tuple(shape), tuple(offsets)
-    return found
 
 
 def _checked(name: str, facts: Any) -> tuple[int, int, str, str, Shape]:
     """Return begin, end, name, dtype and shape of a tensor."""
-    if type(facts) is not tuple:
-        raise CheckpointError(f"{shown_name(name)} has no dtype, shape and data_offsets")
-    dtype, shape, offsets = facts
-    is_sound = len(offsets) == 2
-    # A generator would take twice as long.
-    for size in (*offsets, *shape):
-        is_sound = is_sound and type(size) is int and 0 <= size <= _MAX_SIZE
+    try:
+        dtype, shape, (start, stop) = facts["dtype"], facts["shape"], facts["data_offsets"]
+        is_sound = type(dtype) is str
+        # A generator would take twice as long.
+        for size in (start, stop, *shape):
+            is_sound = is_sound and type(size) is int and 0 <= size <= _MAX_SIZE
+    except (KeyError, TypeError, ValueError):
+        is_sound = False
     if not is_sound:
-        raise CheckpointError(f"{shown_name(name)} has a shape or offsets of a wrong type")
-    return offsets[0], offsets[1], name, dtype, shape
+        raise CheckpointError(f"{shown_name(name)} has no sound dtype, shape and data_offsets")
+    return start, stop, name, dtype, tuple(shape)
 
 
-def _dtype_of(name: str, told: str, shape: Shape, nbytes: int) -> tuple[str, Shape, str]:
-    """Return dtype and shape as torch has them, and why the values are not read."""
+@lru_cache(maxsize=1024)
+def _in_torch(told: str, shape: Shape) -> tuple[str, Shape, int, str]:
+    """Return dtype and shape as torch has them, the number of bits, and why the values are not read."""
     if told not in DTYPES:
-        return told, shape, f"its dtype {shown_name(told)} is not known"
+        return told, shape, 0, f"its dtype {shown_name(told)} is not known"
     dtype, bits = DTYPES[told]
-    numel = 1
-    for size in shape:
-        numel *= size
-        if numel > _MAX_SIZE:
-            raise CheckpointError(f"the shape of {shown_name(name)} is too large for any memory")
-    if numel * bits != 8 * nbytes:
-        said = f"{shown_name(name)} of shape {cut(str(shape), MAX_SHOWN)} and dtype {told}"
-        raise CheckpointError(f"{said} needs {numel * bits:,} bits, and has {8 * nbytes:,}")
+    num_bits = bits * math.prod(shape)
+    if not dtype:
+        return told, shape, num_bits, f"torch has no dtype for {told}"
     if dtype != "float4_e2m1fn_x2":
-        return dtype or told, shape, "" if dtype else f"torch has no dtype for {told}"
+        return dtype, shape, num_bits, why_no_array(shape)
     if not shape or shape[-1] % 2:
-        return told, shape, "its last dimension is odd, and two values share a byte"
+        return told, shape, num_bits, "its last dimension is odd, and two values share a byte"
     # The file counts values, and torch counts bytes.
-    return dtype, (*shape[:-1], shape[-1] // 2), ""
+    return dtype, (*shape[:-1], shape[-1] // 2), num_bits, why_no_array(shape)
