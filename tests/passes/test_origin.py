@@ -103,6 +103,10 @@ def root_of_zero(h: torch.Tensor) -> torch.Tensor:
     return (h * 0).sqrt() * 0  # here
 
 
+def masked_root(h: torch.Tensor) -> torch.Tensor:
+    return torch.where(h > 0, h.sqrt(), torch.zeros_like(h))  # here
+
+
 def loss_without_spread(y: torch.Tensor) -> torch.Tensor:
     return (y - y.detach()).square().mean().sqrt()  # here
 
@@ -163,6 +167,12 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         "the input of `sqrt` was 0 throughout", "return (h * 0).sqrt() * 0  # here",
     ),
     "a root, by modules": (after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", ""),
+    "a mask over a root": (
+        after_a_fault(masked_root), OPERATORS, PRODUCED + "1 (Layer), at `sqrt`", "; the backward read it", "# here",
+    ),
+    "steps over a mask": (
+        lambda: step_of(net(masked_root), torch.sum, times=4), MODULES, "NaN entered the gradients between 1.out", "", "",
+    ),
     "the loss": (
         lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",
         "it came from code after 2 (Layer), outside of all modules", "",

@@ -138,9 +138,8 @@ def _call_differences(pairs: Sequence[tuple[Call, Call]]) -> Iterator[CallDiffer
     for call, other in pairs:
         difference: Difference | None
         if call.status != other.status:
-            difference = Difference(
-                f"{call.status} {call.error}".rstrip() + f" and {other.status} {other.error}".rstrip()
-            )
+            ends = (f"{one.status} {one.error}".rstrip() for one in (call, other))
+            difference = Difference(" and ".join(ends))
         elif len(call.outputs) != len(other.outputs):
             difference = Difference(" and ".join(counted(len(one.outputs), "tensor") for one in (call, other)))
         else:

@@ -172,9 +172,8 @@ def _loses_gradient(call: Call) -> bool:
 def _near_the_end(record: PassRecord) -> Iterator[Finding]:
     reached: dict[int, float] = defaultdict(float)
     for call in record.modules():
-        figures = [one.figures for one in call.outputs.values() if name_of(one.dtype) == "float16" and one.figures]
-        for one in figures:
-            if one.is_finite and one.count:
+        for one in (value.figures for value in call.outputs.values() if name_of(value.dtype) == "float16"):
+            if one is not None and one.is_finite and one.count:
                 reached[call.index] = max(reached[call.index], abs(one.min), abs(one.max))
     near = [record.calls[index] for index, reach in reached.items() if reach > _FLOAT16_LIMIT / 2]
     near = [call for call in near if not any(below in near for below in record.children(call))]

@@ -194,13 +194,6 @@ class FollowedPass:
             *(getattr(figures, fact, None) for fact in ("min", "max", "mean", "norm")), getattr(grad, "norm", None),
         ]  # fmt: skip
 
-    def __getstate__(self) -> PassRecord:
-        return self._record
-
-    def __setstate__(self, record: PassRecord) -> None:
-        FollowedPass.__init__(self)
-        self._made = record
-
     _mime_, _repr_html_ = mime_of, html_of
 
     def __repr__(self) -> str:

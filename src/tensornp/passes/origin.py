@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from tensornp.passes import records
@@ -30,7 +31,7 @@ def origin_of(record: PassRecord) -> Finding | None:
         return _backward_origin(record)
     if place.how != _WEIGHT:
         return _finding(record, place)
-    step, was_finite = _step_before(record, place)
+    place, step, was_finite = _first_reading(record, place)
     gradient = None
     if was_finite:
         # The gradients before a step, or a write of one's own, explain the weights after it.
@@ -172,15 +173,18 @@ def _returned_masks(record: PassRecord) -> str:
     return ""
 
 
-def _step_before(record: PassRecord, place: _Place) -> tuple[Step | None, bool]:
-    """Return the step that came between a finite and an odd weight; and whether it was finite."""
-    last, name, path = len(record.calls) if place.is_final else place.call.index, place.call.name, place.path
-    calls = (one for one in reversed(record.calls[:last]) if one.kind == records.MODULE and one.name == name)
-    before = next((one for one in calls if path in one.params), None)
-    figures = before.params[path].figures if before is not None else None
-    if before is None or figures is None or not figures.is_finite:
-        return None, False
-    return next((one for one in record.steps if before.index < one.num_calls <= last), None), True
+def _first_reading(record: PassRecord, place: _Place) -> tuple[_Place, Step | None, bool]:
+    """Return the first call at which a weight was odd, the step before it, and whether it was finite before."""
+    path, end = place.path, len(record.calls) if place.is_final else place.call.index
+    calls = [one for one in record.modules() if one.name == place.call.name and path in one.params]
+    # A mask may have kept it from the results until later.
+    first = next((i for i, one in enumerate(calls) if one.params[path].is_odd), len(calls))
+    if first < len(calls):
+        end, place = calls[first].index, _Place(_WEIGHT, calls[first], calls[first].params[path], path)
+    before = calls[first - 1].params[path].figures if first else None
+    if before is None or not before.is_finite:
+        return place, None, False
+    return place, next((one for one in record.steps if calls[first - 1].index < one.num_calls <= end), None), True
 
 
 def _weight_finding(place: _Place, step: Step | None, *, was_finite: bool) -> Finding:
@@ -216,17 +220,17 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
     """Find the first odd gradient; only among the first calls of the block, if `num_calls` limits them."""
     came = _gradients(record)
     first = next((i for i, one in enumerate(came) if not one.figures.is_finite), None)
-    operator = next((one for one in record.operators() if _is_first_odd(one)), None)
-    if not came and operator is not None and num_calls is None:
+    operator = _operator_finding(record)
+    if not came and num_calls is None:
         # No module was called, so operators are all that was seen of the backward.
-        return _operator_of_backward(record, operator)
+        return operator
     if first is None:
         return None
     index = next((one.call for one in reversed(came[: first + 1]) if one.call is not None), None)
     if num_calls is not None and (index is None or index >= num_calls):
         return None
     if operator is not None:
-        return _operator_of_backward(record, operator)
+        return operator
     name, word = came[first].name, came[first].figures.word
     source = record.calls[index].source if index is not None else None
     at_first = came[first].call
@@ -284,6 +288,14 @@ def _gradients(record: PassRecord) -> list[_Came]:
     return sorted(came, key=lambda one: one.order)
 
 
-def _is_first_odd(call: Call) -> bool:
-    is_odd = call.phase == records.BACKWARD and not call.asked_for and any(one.word for one in call.outputs.values())
-    return is_odd and not any(one.is_odd for one in call.inputs.values())
+def _operator_finding(record: PassRecord) -> Finding | None:
+    """Return the origin of the first odd result of an operator in a backward: itself, or a forward value it read."""
+    backward = (one for one in record.operators() if one.phase == records.BACKWARD and not one.asked_for)
+    start = next((_Place("", call, one) for call in backward for one in call.outputs.values() if one.word), None)
+    if start is None:
+        return None
+    place = min(_places(record, start, lambda value: value.is_odd), key=lambda one: one.call.index)
+    if place.call is start.call:
+        return _operator_of_backward(record, place.call)
+    found = _weight_finding(place, None, was_finite=False) if place.how == _WEIGHT else _finding(record, place)
+    return replace(found, explanation="; ".join(filter(None, (found.explanation, "the backward read it"))))

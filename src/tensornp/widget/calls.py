@@ -98,12 +98,9 @@ class LiveCalls(Tree):
             calls = [calls[i] for i in searched(asked.search, self.names)]
         if asked.sort:
             keys = {call.index: key for call in calls if (key := _ORDERS[asked.sort](call)) is not None}
-
-            def key_of(call: Call) -> tuple[bool, float]:
-                # NaN is greater than all numbers.
-                return math.isnan(keys[call.index]), keys[call.index]
-
-            known = sorted((call for call in calls if call.index in keys), key=key_of, reverse=asked.descending)
+            known = [call for call in calls if call.index in keys]
+            # NaN is greater than all numbers.
+            known.sort(key=lambda one: (math.isnan(keys[one.index]), keys[one.index]), reverse=asked.descending)
             calls = [*known, *(call for call in calls if call.index not in keys)]
         return [Branch(call.title, (call,)) for call in calls]
 

@@ -60,6 +60,12 @@ def test_a_healthy_pass_fits_a_terminal_and_shows_its_layers_once():
     ]  # fmt: skip
 
 
+def test_a_nan_that_reaches_no_result_is_named():
+    built = Built()
+    built.leaf("act", "ReLU", outputs=value(is_nan=True))
+    assert pass_document(Run(built.record(), [])).text().startswith("act (ReLU) returned NaN or Inf\n")
+
+
 def test_a_troubled_pass_has_one_alarm_one_line_and_the_next_command():
     text, html = troubled().text(), troubled().html()
     assert text.startswith(

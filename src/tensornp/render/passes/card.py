@@ -96,7 +96,7 @@ def next_command(record: PassRecord, finding: Finding) -> str:
     """Return a line with the magic that finds the operator, if modules alone were followed."""
     if not (command := operator_command(record, finding)):
         return ""
-    after = "; a step has changed the weights: restore them first, or make them in the cell" if record.steps else ""
+    after = "; a step has changed the weights: restore them first, unless the cell makes them" if record.steps else ""
     text = f"{command} shows the operator and its line{after}"
     return Drawn(text, f'<code style="{CODE}">{command}</code>{text.removeprefix(command)}')
 
@@ -170,10 +170,12 @@ def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
 
 
 def _calm(record: PassRecord) -> str:
-    """Return that no value was NaN or infinite, if values were read; else nothing."""
+    """Return that no value was NaN or infinite, or the modules that returned some; nothing if none was read."""
     values = [value for call in record.calls[1:] for value in call.outputs.values()]
     read = [value.figures for value in values if value.figures is not None]
     back = [figures for one in record.grads if (figures := one.figures)] + [one.grad for one in values if one.grad]
+    if odd := [call.title for call in record.modules() if odd_word(call.outputs.values())]:
+        return f"{listed(odd, _MAX_CLASSES)} returned NaN or Inf"
     if not read or any(one.is_odd for one in read) or not all(one.is_finite for one in back):
         return ""
     masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
