@@ -167,11 +167,9 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
         "the input of `sqrt` was 0 throughout", "return (h * 0).sqrt() * 0  # here",
     ),
     "a root, by modules": (after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", ""),
-    "a mask over a root": (
-        after_a_fault(masked_root), OPERATORS, PRODUCED + "1 (Layer), at `sqrt`", "; the backward read it", "# here",
-    ),
-    "steps over a mask": (
-        lambda: step_of(net(masked_root), torch.sum, times=4), MODULES, "NaN entered the gradients between 1.out", "", "",
+    "a masked root": (after_a_fault(masked_root), OPERATORS, PRODUCED + "1 (Layer), at `sqrt`", "backward read it", ""),
+    "masked steps": (
+        lambda: step_of(net(masked_root), torch.sum, times=4), MODULES, "entered the gradients between 1.out", "", "",
     ),
     "the loss": (
         lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",

@@ -54,7 +54,7 @@ _WIDTHS = {
     rows.CALL: 30, rows.SHAPE: 12, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
     MARKS: 16,
 }  # fmt: skip
-_LEAST_PX = {rows.CALL: 0, rows.SHAPE: 320, rows.NORM: 0}
+_LEAST_PX = {rows.CALL: 0, rows.SHAPE: 320, rows.NORM: 0, MARKS: 450}
 
 
 class LiveCalls(Tree):

@@ -23,12 +23,12 @@ from tensornp.render.pictures.stats_line import histogram_img, line_of
 
 _WIDTHS = {
     "name": 30, "elements": 9, "bytes": 13, "figures": 9, "zeros": 7, columns.GRADIENT: 10, columns.GRADIENT_RATIO: 14,
-    columns.FINDINGS: 16, "notes": 14,
+    columns.FINDINGS: 44, "notes": 14,
 } | dict.fromkeys(("norm", "mean", "std", "max |x|"), 11)  # fmt: skip
 """The least characters of columns whose texts change as rows are opened."""
 _LEAST_PX = (
     dict.fromkeys(("name", "shape", "dtype", "norm"), (0, 0))
-    | {"bytes": (450, 450), "notes": (450, 700), columns.GRAD: (700, 900)}
+    | {"bytes": (450, 700), "notes": (450, 700), columns.GRAD: (450, 900), columns.FINDINGS: (450, 450)}
     | {"elements": (700, 1200), "max |x|": (900, 900)}
     | dict.fromkeys(("where", "mean", "std", "zeros", columns.GRADIENT, columns.GRADIENT_RATIO), (700, 1200))
 )

@@ -226,6 +226,7 @@ def test_what_history_pins_is_told_and_released_with_exact_bytes(shell):
     said = cell(shell, "%tensors --release")
     assert f"released Out[{first}], Out[{first + 1}]: 8,000 bytes on cpu came free" in said
     assert [ref() for ref in refs] == [None, None]
+    assert (shell.namespace["__"], shell.namespace["___"]) == ("", "")
     assert shell.namespace["w"] is shell.namespace["Out"][first + 2]
     assert "nothing to release" in cell(shell, "%tensors --release")
 

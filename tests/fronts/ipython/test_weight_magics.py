@@ -120,6 +120,8 @@ def test_the_largest_change_is_told_by_the_norm_that_it_is_measured_by(shell):
     median = re.search(r"the median norm of weights \((.*)\) if that is larger", text)
     changed = 0.02 * shell.run("net[1].bias.norm().item()")
     assert float(said[1]) == pytest.approx(100 * changed / float(median[1]), rel=0.05)
+    shell.run("low[0].weight.data *= 1.03")
+    assert "by up to 3% of their size or the median norm of weights" in shell.shown("%tensordiff net low")[0]
 
 
 def test_optimizers_are_compared_by_the_magic(shell):

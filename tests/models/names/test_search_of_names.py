@@ -93,7 +93,7 @@ def test_a_text_between_slashes_is_a_regular_expression():
 @pytest.mark.parametrize(
     ("words", "found"),
     [("frozen", ["0.weight"]), ("trained", ["0.bias"]), ("linear frozen", ["0.weight"]), ("tied", ["2.w", "3.w"]),
-     ("buffer", ["1.running_mean", "1.running_var", "1.num_batches_tracked"])],
+     ("buffer", ["1.running_mean", "1.running_var", "1.num_batches_tracked"]), ("grad", ["0.bias"])],
 )  # fmt: skip
 def test_words_of_no_name_find_kinds_and_states(words, found):
     """What the columns of a tree say is found as well."""
@@ -107,8 +107,9 @@ def test_words_of_no_name_find_kinds_and_states(words, found):
 
 
 def test_words_of_no_name_find_classes_dtypes_and_findings():
-    """In a tree, and but for the findings with `find`; names come first."""
+    """In a tree, and but for the findings with `find`; names come first, and a class may be further out."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.LayerNorm(3, dtype=torch.float64))
+    assert list(tnp.weights({"net": model}).find("Sequential weight")) == ["net.0.weight", "net.1.weight"]
     with torch.no_grad():
         model[1].bias[0] = torch.nan
     explorer = tnp.weights(model)

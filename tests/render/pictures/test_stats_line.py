@@ -29,6 +29,7 @@ def line(obj: object, **options: object) -> str:
         (GRID, "mean 5.5 ± 3.45 · 0 … 11 · 1 zero  ██▄█▄██"),
         (torch.zeros(3, 4), "all 0"),
         (torch.arange(2000.0), "mean 1000 ± 577 · 0 … 1999 · 1 zero  ████████████████████████"),
+        (torch.tensor([2**53 + 1, 5, -7]), "mean 3e+15 ± 4.25e+15 · -7 … 9007199254740993"),
         (ODD, "mean 1.67 ± 0.471 · 1 … 2"),
         (torch.tensor([[0.0, -math.inf]] * 2), "finite: all 0 · 2 -Inf"),
         (torch.eye(3, 4) > 0, "3 of 12 True"),

@@ -97,7 +97,9 @@ def split_names(text: str) -> list[str]:
     return [name for name in names if name]
 
 
-def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str) -> Any:
+def evaluated(
+    shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str, *, is_path_taken: bool = False
+) -> Any:
     """Return the value of `expression`, with local names; UsageError if not Python."""
     __tracebackhide__ = True
     expression = expression.rstrip().removesuffix(";").rstrip()
@@ -118,7 +120,7 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
         if error.name in code.co_names:
             is_name = isinstance(error, NameError)
             own = shell.user_ns.keys() - shell.user_ns_hidden.keys() if is_name else ()
-            files = os.listdir() if "." in expression else []
+            files = os.listdir() if is_path_taken and "." in expression else []
             like = closest(expression, files) or closest(error.name, filter(str.isidentifier, own))
             raise UsageError(f"{error}{'; define it first' * is_name}{like}") from None
         raise
@@ -133,7 +135,7 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
     """Return a path, twice, or the value of an expression and None; else UsageError."""
     __tracebackhide__ = True
     path = path_of(text, {**shell.user_ns, **(local_ns or {})})
-    return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage), None)
+    return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage, is_path_taken=True), None)
 
 
 def path_of(text: str, names: dict[str, Any]) -> str | None:

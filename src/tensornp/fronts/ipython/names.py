@@ -174,8 +174,11 @@ def _drop(shell: Any, number: int) -> None:
     if value is not None and namespace.get(f"_{number}") is value:
         shell.del_var(f"_{number}")
     for under in ("_", "__", "___"):
-        if getattr(hook, under, None) is value:
-            setattr(hook, under, None)
+        held = getattr(hook, under, None)
+        # `del_var` has put None there, and has dropped the name.
+        if held is None or held is value:
+            setattr(hook, under, "")
+            namespace.setdefault(under, "")
     # A second table of the names that are IPython's own.
     hidden = shell.user_ns_hidden
     hidden.update({name: "" for name, one in hidden.items() if one is value})

@@ -188,7 +188,7 @@ def searched(
 
 def facts_of(one: WeightEntry, classes: Mapping[str, str]) -> str:
     """Return the words of a weight that a search takes besides its name."""
-    above = next(filter(classes.__contains__, names_above(one.name)), "") if classes else ""
-    state = {True: "trained", False: "frozen", None: ""}[one._is_trained]
-    words = (classes.get(above, ""), one.dtype, one.kind, state, "tied" * bool(one.tied_to), file_name(one.location))
+    above = [classes[name] for name in names_above(one.name) if name in classes] if classes else []
+    state = {True: "trained grad", False: "frozen", None: ""}[one._is_trained]
+    words = (*above, one.dtype, one.kind, state, "tied" * bool(one.tied_to), file_name(one.location))
     return " ".join(filter(None, words))

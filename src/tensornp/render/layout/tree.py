@@ -10,7 +10,7 @@ from tensornp.render.layout.table import html_of
 
 
 class TreeColumn(NamedTuple):
-    """A column; `width` is its least width in characters, and pages narrower than `least_px` hide it."""
+    """A column; `width` is its least width in characters on a wide page, and pages narrower than `least_px` hide it."""
 
     name: str
     heading: str
@@ -60,7 +60,7 @@ def head_html(columns: Sequence[TreeColumn]) -> str:
         if column.is_sortable:
             large = ' data-large=""' if column.is_large_first else ""
             inside = f'<button type="button" class="tensornp-sort" name="{name}"{large}>{inside}</button>'
-        html.append(f'<th scope="col"{_class(column)} style="min-width:{column.width}ch">{inside}</th>')
+        html.append(f'<th scope="col"{_class(column)} style="min-width:min({column.width}ch,28cqi)">{inside}</th>')
     return "".join(html)
 
 

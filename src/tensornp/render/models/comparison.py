@@ -96,11 +96,10 @@ def _rule(found: WeightsComparison) -> Iterator[str]:
     names = [name for name in found if not (is_mixed and found._quantities[name])]
     changes = {name: found.moved[name] for name in names if name in found.moved and not found[name].equal}
     if any(changes.values()):
-        largest = max(changes, key=changes.__getitem__)
         # The norm of a small weight is not what its change is told by.
-        is_own = math.isclose(found[largest].relative or 0, changes[largest], rel_tol=1e-3)
-        of = "their size" if is_own else "the median norm of weights"
-        yield f"they changed by up to {percent(changes[largest])} of {of}"
+        is_own = {math.isclose(found[name].relative or 0, one, rel_tol=1e-3) for name, one in changes.items()}
+        of = " or ".join(["their size"] * (True in is_own) + ["the median norm of weights"] * (False in is_own))
+        yield f"they changed by up to {percent(max(changes.values()))} of {of}"
         floor = found._median_norms.get("", 0.0)
         of_weights = f" of weights ({floor:.3g})" if floor else ""
         yield f"change: norm of the difference ÷ norm before, or ÷ the median norm{of_weights} if that is larger"

@@ -30,8 +30,10 @@ _MAX_VALUES, _MAX_COUNTED = 16, 4
 
 def glance_text(value: float | int) -> str:
     """Return an integer whole, and a float in three digits, or whole if it is shorter so: 1999, not 2e+03."""
-    is_whole = isinstance(value, int) or 999.5 <= abs(value) < 99_999.5
-    return f"{value:.0f}" if is_whole else f"{value:.3g}"
+    if isinstance(value, int):
+        # As a float, it would lose digits above 2**53.
+        return str(value)
+    return f"{value:.0f}" if 999.5 <= abs(value) < 99_999.5 else f"{value:.3g}"
 
 
 def number_text(value: float | int) -> str:
