@@ -294,7 +294,8 @@ def _operator_finding(record: PassRecord) -> Finding | None:
     start = next((_Place("", call, one) for call in backward for one in call.outputs.values() if one.word), None)
     if start is None:
         return None
-    place = min(_places(record, start, lambda value: value.is_odd), key=lambda one: one.call.index)
+    places = _places(record, start, lambda value: value.is_odd)
+    place = min(places, key=lambda one: one.call.index, default=start)
     if place.call is start.call:
         return _operator_of_backward(record, place.call)
     found = _weight_finding(place, None, was_finite=False) if place.how == _WEIGHT else _finding(record, place)
