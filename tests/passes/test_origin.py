@@ -168,9 +168,7 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], str, str, str, str]] = {
     ),
     "a root, by modules": (after_a_fault(root_of_zero), MODULES, "NaN entered the gradients between 1.out", "", ""),
     "a masked root": (after_a_fault(masked_root), OPERATORS, PRODUCED + "1 (Layer), at `sqrt`", "backward read it", ""),
-    "masked steps": (
-        lambda: step_of(net(masked_root), torch.sum, times=4), MODULES, "entered the gradients between 1.out", "", "",
-    ),
+    "masked steps": (lambda: step_of(net(masked_root), torch.sum, 0.1, 4), MODULES, "gradients between 1.out", "", ""),
     "the loss": (
         lambda: loss_without_spread(net()(X)).backward(), MODULES, "the first gradient, of 2 (Layer), contained NaN",
         "it came from code after 2 (Layer), outside of all modules", "",

@@ -101,8 +101,11 @@ def test_what_loading_would_do_is_the_one_amber_line(tmp_path, kind):
     assert f'<span style="{ALARM_TEXT}">{said}</span>{rest}' in document.html()
     assert document.text().count("getcwd") == 1
     assert "it wants to import 'argparse.Namespace', and nothing was imported" in document.text()
-    torch.save({"w": torch.ones(2), "c": made["c"], "d": made["d"]}, tmp_path / "y.pt", **FORMATS[kind])
-    assert ALARM_TEXT not in weights_document(tnp.weights(tmp_path / "y.pt")).html()
+    module = torch.nn.Sequential(torch.nn.MultiheadAttention(4, 1), torch.nn.LayerNorm(4))
+    torch.save({"w": torch.ones(2), "d": made["d"], "m": module}, tmp_path / "y.pt", **FORMATS[kind])
+    document = weights_document(tnp.weights(tmp_path / "y.pt"))
+    assert ALARM_TEXT not in document.html() and " more; nothing was imported" in document.text()
+    assert "wants to import" not in document.text() and ": None" not in document.text()
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def weights_document(
         rows = order.sorted(rows, lambda row: row.entries[0])
     table, common, rest = table_of(rows, explorer.source, alarms, max_rows, classes=explorer.classes)
     static = section("tensornp-static", (*said, table, small_print(rest)))
-    quiet = (cut(one, _MAX_PROBLEM) for one in explorer.problems if not _is_loud(one))
+    quiet = [cut(one, _MAX_PROBLEM) for one in _quiet(explorer.problems)]
     below = small_print(*first_lines(quiet, MAX_SAID, "more problems"), *_metadata(explorer))
     return Document((headline(_heading(explorer, common, class_name)), *_loud(explorer), static, below))
 
@@ -76,6 +76,16 @@ def _loud(explorer: WeightsExplorer) -> list[Part]:
     rest = " · nothing was imported or run"
     rest += "; the weights are read without it" if explorer else ""
     return [alarm_line(f"Loading it would {' and '.join(said)}", rest)] if said else []
+
+
+def _quiet(problems: Sequence[str]) -> list[str]:
+    """Return the other problems, with many imports in one."""
+    quiet = [one for one in problems if not _is_loud(one)]
+    wanted = [str(wanted) for one in quiet if (wanted := getattr(one, "wanted", None)) is not None]
+    if len(wanted) <= MAX_NAMED:
+        return quiet
+    others = [one for one in quiet if not hasattr(one, "wanted")]
+    return [f"loading it would import {listed(wanted, MAX_NAMED)}; nothing was imported", *others]
 
 
 def _is_loud(problem: str) -> bool:
@@ -167,11 +177,12 @@ def _row(row: Row, alarms: Mapping[str, str], beside: str = "") -> TableRow:
 def _metadata(explorer: WeightsExplorer) -> list[str]:
     """Return the metadata of a file as lines; nested values last, long texts cut."""
     options: dict[str, dict[str, list[str]]] = {}
-    rest = {}
+    rest: dict[str, Any] = {}
     for key, value in explorer.metadata.items():
         found = _OPTION.fullmatch(str(key))
         if found is None:
-            rest[key] = value
+            # A module keeps None for each weight that it has not.
+            rest |= {key: value} if value is not None else {}
         elif found["option"] not in (PARAMS, NAMES) and value is not None and value is not False:
             options.setdefault(found["group"], {}).setdefault(found["option"], []).append(_value(value))
     shown = nsmallest(MAX_SAID, rest.items(), key=lambda item: str(item[0]).count("."))
