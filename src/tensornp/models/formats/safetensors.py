@@ -7,7 +7,6 @@ and Rust refuses, such as lone surrogates, is taken.
 from __future__ import annotations
 
 import json
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -121,8 +120,12 @@ def _in_torch(told: str, shape: Shape) -> tuple[str, Shape, int, str]:
     """Return dtype and shape as torch has them, the number of bits, and why the values are not read."""
     if told not in DTYPES:
         return told, shape, 0, f"its dtype {shown_name(told)} is not known"
-    dtype, bits = DTYPES[told]
-    num_bits = bits * math.prod(shape)
+    dtype, num_bits = DTYPES[told]
+    for size in shape:
+        num_bits *= size
+        if num_bits > _MAX_NUM_BITS:
+            # The product of very many sizes would take minutes.
+            break
     if not dtype:
         return told, shape, num_bits, f"torch has no dtype for {told}"
     if dtype != "float4_e2m1fn_x2":
