@@ -174,7 +174,7 @@ def _returned_masks(record: PassRecord) -> str:
 
 
 def _first_reading(record: PassRecord, place: _Place) -> tuple[_Place, Step | None, bool]:
-    """Return the first call at which a weight was odd, the step before it, and whether it was finite before."""
+    """Return the first call with an odd weight, the step before it, and whether it was finite before."""
     path, end = place.path, len(record.calls) if place.is_final else place.call.index
     calls = [one for one in record.modules() if one.name == place.call.name and path in one.params]
     # A mask may have kept it from the results until later.
@@ -289,7 +289,7 @@ def _gradients(record: PassRecord) -> list[_Came]:
 
 
 def _operator_finding(record: PassRecord) -> Finding | None:
-    """Return the origin of the first odd result of an operator in a backward: itself, or a forward value it read."""
+    """Return the origin of the first odd result in a backward: its operator, or a forward value it read."""
     backward = (one for one in record.operators() if one.phase == records.BACKWARD and not one.asked_for)
     start = next((_Place("", call, one) for call in backward for one in call.outputs.values() if one.word), None)
     if start is None:

@@ -10,7 +10,7 @@ from tensornp.render.layout.table import html_of
 
 
 class TreeColumn(NamedTuple):
-    """A column; `width` is its least width in characters on a wide page, and pages narrower than `least_px` hide it."""
+    """A column: `width` in characters is its least on a wide page; pages under `least_px` hide it."""
 
     name: str
     heading: str

@@ -170,7 +170,7 @@ def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
 
 
 def _calm(record: PassRecord) -> str:
-    """Return that no value was NaN or infinite, or the modules that returned some; nothing if none was read."""
+    """Return that no value was NaN or infinite, or the modules that returned such values."""
     values = [value for call in record.calls[1:] for value in call.outputs.values()]
     read = [value.figures for value in values if value.figures is not None]
     back = [figures for one in record.grads if (figures := one.figures)] + [one.grad for one in values if one.grad]
