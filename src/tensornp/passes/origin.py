@@ -75,8 +75,9 @@ def _earliest(record: PassRecord, starts: Iterable[_Place]) -> _Place | None:
 
 
 def _unread_results(record: PassRecord) -> Iterator[Value]:
-    """Yield odd results outside of modules that no later call reads, such as a loss in a function."""
-    read = {value.maker for call in record.calls for value in call.inputs.values()}
+    """Yield odd results outside of modules that no later forward reads or overwrites, such as a loss in a function."""
+    forward = [one for one in record.calls if one.phase != records.BACKWARD]
+    read = {value.maker for call in forward for value in (*call.inputs.values(), *call.overwrote)}
     for call in record.children(record.calls[0]):
         is_last = call.kind == records.OPERATOR and call.phase == records.FORWARD and call.index not in read
         if is_last and call.asked_for != "NaN":
@@ -109,6 +110,10 @@ def _places(record: PassRecord, start: _Place, is_sought: Callable[[Value], bool
         if value.maker is not None:
             maker = record.calls[value.maker]
             odd = _reads(record, maker, None, is_sought)
+            if not odd and maker.kind == records.OPERATOR and not _is_nan(value):
+                # -Inf next to finite numbers is no mask if it was computed, as the logarithm of 0 is.
+                made = [one for one in maker.inputs.values() if one.word and one.maker is not None]
+                odd = [one for one in made if not record.calls[one.maker or 0].asked_for]
             todo += [(maker, one) for one in odd]
             if not odd:
                 found.append(_Place(_PRODUCED, maker, value))
@@ -143,7 +148,7 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
         explanation = "no followed call returned it"
     elif how == _CELL:
         fact = f"{word} first appeared in the cell, outside of {record.scope}"
-        explanation = "" if record.has_operators else _returned_masks(record) or "no module returned it"
+        explanation = "" if record.has_operators else "no module returned it"
     elif how == _BEFORE:
         where = record.calls[call.parent or 0]
         fact, explanation = f"{word} first appeared in the code of {where.title}, before it called {call.title}", ""
@@ -163,14 +168,6 @@ def _finding(record: PassRecord, place: _Place) -> Finding:
     is_again = records.RECOMPUTED in (call.phase, record.calls[call.parent or 0].phase)
     again = " as a checkpoint recomputed it" if is_again else ""
     return Finding(word.lstrip("−").lower(), f"{fact}{at(source)}{again}", explanation, where.index, source)
-
-
-def _returned_masks(record: PassRecord) -> str:
-    """Return that a module had returned −Inf next to finite numbers; empty if none had."""
-    for call in reversed(record.children(record.calls[0])):
-        if any(one.figures is not None and one.figures.min == -math.inf for one in call.outputs.values()):
-            return f"{call.title} had returned −Inf"
-    return ""
 
 
 def _first_reading(record: PassRecord, place: _Place) -> tuple[_Place, Step | None, bool]:
@@ -236,8 +233,7 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
     at_first = came[first].call
     outputs = record.calls[at_first].outputs.values() if at_first is not None else ()
     # A gradient of -Inf may come from an output of Inf.
-    words = [one.word for one in outputs if one.word]
-    explanation = f"its output contained {words[0]}" if words else ""
+    explanation = next((f"its output contained {one.word}" for one in outputs if one.word), "")
     step = record.step_of(record.calls[index]) if index is not None else 0
     before = next((one.call for one in reversed(came[:first]) if one.call is not None), None)
     if first == 0 or (step and before is not None and record.step_of(record.calls[before]) != step):
@@ -250,7 +246,7 @@ def _backward_origin(record: PassRecord, num_calls: int | None = None) -> Findin
 
 
 def _scaler_text(record: PassRecord, word: str) -> str:
-    if word != "Inf" or record.scaler is None:
+    if "Inf" not in word or record.scaler is None:
         return ""
     scaler, scale = record.scaler
     return f"{scaler} (scale {number(scale)}) skips a step with such gradients"
@@ -289,14 +285,18 @@ def _gradients(record: PassRecord) -> list[_Came]:
 
 
 def _operator_finding(record: PassRecord) -> Finding | None:
-    """Return the origin of the first odd result in a backward: its operator, or a forward value it read."""
-    backward = (one for one in record.operators() if one.phase == records.BACKWARD and not one.asked_for)
-    start = next((_Place("", call, one) for call in backward for one in call.outputs.values() if one.word), None)
+    """Return the origin of the first odd gradient by operators: one of a backward, or a forward value."""
+    backward = [one for one in record.operators() if one.phase == records.BACKWARD]
+    read = {value.maker for call in backward for value in call.inputs.values()}
+    # Odd results that a later operator reads may have been masked there.
+    ends = (call for call in backward if call.index not in read and not call.asked_for)
+    start = next((_Place("", call, one) for call in ends for one in call.outputs.values() if one.word), None)
     if start is None:
         return None
     places = _places(record, start, lambda value: value.is_odd)
     place = min(places, key=lambda one: one.call.index, default=start)
-    if place.call is start.call:
-        return _operator_of_backward(record, place.call)
+    if place.call.phase == records.BACKWARD:
+        # An odd input of a backward came from outside of what is followed.
+        return _finding(record, place) if place.how == _PRODUCED else None
     found = _weight_finding(place, None, was_finite=False) if place.how == _WEIGHT else _finding(record, place)
     return replace(found, explanation="; ".join(filter(None, (found.explanation, "the backward read it"))))

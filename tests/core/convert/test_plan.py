@@ -98,20 +98,12 @@ def test_zero_copy_bfloat16_warns_that_numpy_sums_in_it():
 @pytest.mark.parametrize(
     ("source", "target", "exact"),
     [
-        (torch.int64, "float64", False),
-        (torch.int32, "float64", True),
-        (torch.uint8, "int8", False),
-        (torch.bool, "float16", True),
-        (torch.bfloat16, "float16", False),
-        (torch.bfloat16, "float64", True),
-        (torch.float16, "bfloat16", False),
-        (torch.float8_e5m2, "float16", True),
-        (torch.float32, "complex64", True),
-        (torch.complex64, "float32", False),
-        (torch.float64, "float32", False),
-        (torch.float32, "int64", False),
+        (torch.int64, "float64", False), (torch.int32, "float64", True), (torch.uint8, "int8", False),
+        (torch.bool, "float16", True), (torch.bfloat16, "float16", False), (torch.bfloat16, "float64", True),
+        (torch.float16, "bfloat16", False), (torch.float8_e5m2, "float16", True), (torch.float32, "complex64", True),
+        (torch.complex64, "float32", False), (torch.float64, "float32", False), (torch.float32, "int64", False),
     ],
-)
+)  # fmt: skip
 def test_exact_means_that_every_value_survives(source, target, exact):
     """A lossy request is allowed, and the plan says so."""
     assert tnp.plan(torch.zeros(2).to(source), dtype=target).exact is exact

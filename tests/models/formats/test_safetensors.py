@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import safetensors
@@ -98,6 +100,16 @@ def test_good_files_say_what_the_library_says(tmp_path):
                 (extent,) = entry.extents
                 file.seek(extent.offset)
                 assert file.read(extent.nbytes) == bytes(expected.contiguous().reshape(-1).view(torch.uint8).tolist())
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (5, 6), (0, 2), (2, 0, 4)])
+def test_float4_has_two_values_in_a_byte(tmp_path, shape):
+    codes = np.arange(math.prod(shape), dtype=np.uint8).reshape(shape) % 16
+    data = (codes[..., ::2] | codes[..., 1::2] << 4).tobytes()
+    header = {"x": {"dtype": "F4", "shape": shape, "data_offsets": [0, len(data)]}}
+    (tmp_path / "x.safetensors").write_bytes(made(header, data))
+    found = tnp.weights(tmp_path / "x.safetensors")["x"].to_numpy()
+    np.testing.assert_array_equal(found, codes.view(ml_dtypes.float4_e2m1fn).astype(np.float32), strict=True)
 
 
 def test_an_unknown_dtype_hides_its_own_tensor_alone(tmp_path):

@@ -136,7 +136,7 @@ def tensor_over(elements: np.ndarray[Any, Any], name: str) -> torch.Tensor:
         elements = np.array(elements, elements.dtype.newbyteorder("="), order="C")
     facts = dtypes.KNOWN[name]
     # `view` also gives NumPy's several C types of one size (longlong) the one name that torch knows.
-    tensor = quietly(torch.from_numpy, elements.view(np.dtype(facts.bits or facts.numpy)))
+    tensor = quietly(torch.from_numpy, elements.view(np.dtype(facts.bits or facts.numpy or "uint8")))
     return tensor if facts.numpy else tensor.view(getattr(torch, name))
 
 

@@ -43,7 +43,7 @@ class Strided(Kind):
         if raw.dtype is not FLOAT4:
             return raw
         codes = raw.view(torch.uint8)
-        pairs = torch.stack((codes & 15, codes >> 4), -1).reshape(*codes.shape[:-1], -1)
+        pairs = torch.stack((codes & 15, codes >> 4), -1).flatten(max(codes.dim() - 1, 0))
         return torch.tensor(FLOAT4_VALUES, dtype=torch.float32, device=codes.device)[pairs.to(torch.int64)]
 
 

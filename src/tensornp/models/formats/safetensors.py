@@ -1,7 +1,7 @@
 """Safetensors files: a header that the library would refuse is refused.
 
-One exception: a dtype that is not known hides only its own tensor, if all offsets are sound. JSON that Python reads
-and Rust refuses, such as lone surrogates, is taken.
+Two exceptions: a dtype that is not known hides only its own tensor, if all offsets are sound, and of two equal keys the
+last counts. JSON that Python reads and Rust refuses, such as lone surrogates, is taken.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _contents(file: ListedFile) -> Contents:
             limit = f"{MAX_HEADER_NBYTES:,} are the limit, and {max(file.nbytes - 8, 0):,} follow"
             raise CheckpointError(f"the header says {length:,} bytes; {limit}")
         told = _parsed(there.read(8, length))
-    metadata = told.pop("__metadata__", None) or {}
+    metadata = {} if told.get("__metadata__") is None else told["__metadata__"]
+    told.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError("__metadata__ is not a mapping from text to text")
     entries: list[WeightEntry] = []
@@ -105,7 +106,7 @@ def _checked(name: str, facts: Any) -> tuple[int, int, str, str, Shape]:
     """Return begin, end, name, dtype and shape of a tensor."""
     try:
         dtype, shape, (start, stop) = facts["dtype"], facts["shape"], facts["data_offsets"]
-        is_sound = type(dtype) is str
+        is_sound = type(dtype) is str and type(shape) is list
         # A generator would take twice as long.
         for size in (start, stop, *shape):
             is_sound = is_sound and type(size) is int and 0 <= size <= _MAX_SIZE
