@@ -75,7 +75,7 @@ def _earliest(record: PassRecord, starts: Iterable[_Place]) -> _Place | None:
 
 
 def _unread_results(record: PassRecord) -> Iterator[Value]:
-    """Yield odd results outside of modules that no later forward reads or overwrites, such as a loss in a function."""
+    """Yield odd results outside of modules, such as a loss, that no later forward reads or writes over."""
     forward = [one for one in record.calls if one.phase != records.BACKWARD]
     read = {value.maker for call in forward for value in (*call.inputs.values(), *call.overwrote)}
     for call in record.children(record.calls[0]):
