@@ -125,8 +125,6 @@ def parsed(made: Parser, arguments: Sequence[str]) -> argparse.Namespace:
         number = len(asked.paths) or "none"
         near = closest(asked.paths[0], COMMANDS) if asked.paths and not asked.command else ""
         made.error(f"{called} takes {' and '.join(wanted)}, and {number} {'is' if number == 1 else 'are'} given{near}")
-    if not all(path.strip() for path in asked.paths):
-        made.error("an empty text is no path; . is the current folder")
     if asked.sort and asked.command:
         made.error(f"--sort orders a list, and {asked.command} has an order of its own")
     return asked

@@ -142,7 +142,7 @@ def test_a_page_is_written_that_stands_alone(said, files, tmp_path):
         (["scan"], "tensornp scan takes PATH, and none are given"),
         (["diff", "model.pt"], "tensornp diff takes A and B, and 1 is given"),
         (["model.pt", "model.pt"], "takes PATH, and 2 are given"),
-        ([" "], "an empty text is no path"),
+        ([" "], "the path is empty"),
         (["--", "--json"], "there is no '--json'"),
         (["a\nb"], r"there is no 'a\nb'"),
     ],

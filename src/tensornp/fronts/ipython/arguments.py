@@ -97,9 +97,7 @@ def split_names(text: str) -> list[str]:
     return [name for name in names if name]
 
 
-def evaluated(
-    shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str, *, is_path_taken: bool = False
-) -> Any:
+def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usage: str, *, paths: bool = False) -> Any:
     """Return the value of `expression`, with local names; UsageError if not Python."""
     __tracebackhide__ = True
     expression = expression.rstrip().removesuffix(";").rstrip()
@@ -120,12 +118,11 @@ def evaluated(
         if error.name in code.co_names:
             is_name = isinstance(error, NameError)
             own = shell.user_ns.keys() - shell.user_ns_hidden.keys() if is_name else ()
-            files = os.listdir() if is_path_taken and "." in expression else []
+            files = os.listdir() if paths and "." in expression else []
             like = closest(expression, files) or closest(error.name, filter(str.isidentifier, own))
             raise UsageError(f"{error}{'; define it first' * is_name}{like}") from None
         raise
     except LookupError as error:
-        # An error inside of a called function keeps its traceback.
         if "(" in expression:
             raise
         raise UsageError(f"there is no {expression} ({error_text(error)})") from None
@@ -135,7 +132,7 @@ def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: s
     """Return a path, twice, or the value of an expression and None; else UsageError."""
     __tracebackhide__ = True
     path = path_of(text, {**shell.user_ns, **(local_ns or {})})
-    return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage, is_path_taken=True), None)
+    return (path, path) if path is not None else (evaluated(shell, text, local_ns, usage, paths=True), None)
 
 
 def path_of(text: str, names: dict[str, Any]) -> str | None:

@@ -29,12 +29,8 @@ def make_matcher(shell: Any) -> Callable[[CompletionContext], SimpleMatcherResul
         texts = flags_of(OPTIONS[magic]) if is_option else shell.user_ns.keys() - shell.user_ns_hidden.keys()
         fitting = sorted(text for text in texts if type(text) is str and text.startswith(fragment))
         completions = [SimpleCompletion(text=text, type="param") for text in fitting]
-        takes_paths = magic in ("weights", "tensordiff") and not is_option
-        return {
-            "completions": completions,
-            "suppress": bool(completions) and not takes_paths,
-            "matched_fragment": fragment,
-        }
+        is_alone = bool(completions) and (is_option or magic not in ("weights", "tensordiff"))
+        return {"completions": completions, "suppress": is_alone, "matched_fragment": fragment}
 
     matcher: Callable[[CompletionContext], SimpleMatcherResult] = match
     return matcher

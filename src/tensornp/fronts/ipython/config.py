@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
-from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 from IPython.display import display
 from traitlets import All, Enum, Int, Union, observe
 from traitlets.config import Configurable
 
 import tensornp
-from tensornp.core.lowlevel.text import quoted
 from tensornp.core.summary.options import DisplayOptions
 from tensornp.fronts.ipython.arguments import as_usage_errors, split_line
 from tensornp.fronts.ipython.names import check_name
@@ -95,8 +93,7 @@ class GuideMagics(SessionMagics):
         """
         from tensornp.render.layout.document import displayed
 
-        if line.strip():
-            raise UsageError(f"%tensornp takes no arguments, got {quoted(line.strip())}; set options with %config")
+        self._split(line, "")
         with as_usage_errors("%tensornp"):
             display(displayed("%tensornp", self._guide), raw=True)
 

@@ -36,8 +36,7 @@ class ShellSession:
     @property
     def names(self) -> Mapping[str, Any]:
         """The namespace, including IPython's history."""
-        names: Mapping[str, Any] = self._shell.user_ns
-        return names
+        return self._shell.user_ns  # type: ignore[no-any-return]
 
     @property
     def cell(self) -> str:
