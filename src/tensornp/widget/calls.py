@@ -52,9 +52,9 @@ _ORDERS: dict[str, Callable[[Call], float | None]] = {
 """Sort keys by heading."""
 _WIDTHS = {
     rows.CALL: 30, rows.SHAPE: 12, rows.DTYPE: 8, rows.SAMPLE: 7, rows.EXTREMES: 17, rows.NORM: 8, rows.GRAD: 8,
-    MARKS: 16,
+    MARKS: 32,
 }  # fmt: skip
-_LEAST_PX = {rows.CALL: 0, rows.SHAPE: 320, rows.NORM: 0, MARKS: 450}
+_LEAST_PX = {rows.CALL: 0, rows.SHAPE: 320, rows.NORM: 0, rows.GRAD: 450, MARKS: 450}
 
 
 class LiveCalls(Tree):

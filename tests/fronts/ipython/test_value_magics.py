@@ -94,7 +94,7 @@ def test_pictures_can_be_turned_off(shell, tensors):
     [
         ("%tensorstats", "there is no expression; usage: %tensorstats"),
         ("%tensorstats nothing", "name 'nothing' is not defined; define it first"),
-        ("%tensorstats [0][1]", "there is no [0][1] (IndexError: list index out of range)"),
+        ("%tensorstats [0][1]", "[0][1] has no value (IndexError: list index out of range)"),
         ("%tensornp --mode copy", "option --mode not recognized; there are no options"),
         ("%tensorstats [1]", "stats takes a tensor or an array, not 'list'"),
         ("%tensorstats -a 7 w", "axis must be a dimension of shape (16, 3, 5, 5)"),

@@ -120,11 +120,9 @@ def part_of_reader(
 ) -> Part:
     """Return the part of stored elements; `read` returns those of a block as a new tensor."""
     per_element = KNOWN[name].values_per_element if name in KNOWN else 1
-
-    def read_each(blocks: Iterable[Block]) -> Iterator[Array]:
-        return map(_numbers_in, map(read, blocks))
-
-    return Part(shape, name, read_each, per_element, axis=axis, block_numel=block_numel)
+    return Part(
+        shape, name, lambda blocks: map(_numbers_in, map(read, blocks)), per_element, axis=axis, block_numel=block_numel
+    )
 
 
 def _numbers_in(raw: torch.Tensor) -> Array:

@@ -122,10 +122,10 @@ def evaluated(shell: Any, expression: str, local_ns: dict[str, Any] | None, usag
             like = closest(expression, files) or closest(error.name, filter(str.isidentifier, own))
             raise UsageError(f"{error}{'; define it first' * is_name}{like}") from None
         raise
-    except LookupError as error:
-        if "(" in expression:
+    except (LookupError, TypeError) as error:
+        if "(" in expression:  # An error inside of a called function keeps its traceback.
             raise
-        raise UsageError(f"there is no {expression} ({error_text(error)})") from None
+        raise UsageError(f"{expression} has no value ({error_text(error)})") from None
 
 
 def typed_value(shell: Any, text: str, local_ns: dict[str, Any] | None, usage: str) -> tuple[Any, str | None]:

@@ -63,8 +63,8 @@ def _contents(file: ListedFile) -> Contents:
             limit = f"{MAX_HEADER_NBYTES:,} are the limit, and {max(file.nbytes - 8, 0):,} follow"
             raise CheckpointError(f"the header says {length:,} bytes; {limit}")
         told = _parsed(there.read(8, length))
-    metadata = {} if told.get("__metadata__") is None else told["__metadata__"]
-    told.pop("__metadata__", None)
+    metadata = told.pop("__metadata__", None)
+    metadata = {} if metadata is None else metadata
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise CheckpointError("__metadata__ is not a mapping from text to text")
     entries: list[WeightEntry] = []

@@ -79,12 +79,12 @@ def _loud(explorer: WeightsExplorer) -> list[Part]:
 
 
 def _quiet(problems: Sequence[str]) -> list[str]:
-    """Return the other problems, with many imports in one."""
-    quiet = [one for one in problems if not _is_loud(one)]
-    wanted = [str(wanted) for one in quiet if (wanted := getattr(one, "wanted", None)) is not None]
+    """Return the problems without alarm, with many imports in one."""
+    quiet: list[Any] = [one for one in problems if not _is_loud(one)]
+    wanted = [str(one.wanted) for one in quiet if hasattr(one, "wanted")]
     if len(wanted) <= MAX_NAMED:
         return quiet
-    others = [one for one in quiet if not hasattr(one, "wanted")]
+    others = (one for one in quiet if not hasattr(one, "wanted"))
     return [f"loading it would import {listed(wanted, MAX_NAMED)}; nothing was imported", *others]
 
 
@@ -179,11 +179,13 @@ def _metadata(explorer: WeightsExplorer) -> list[str]:
     options: dict[str, dict[str, list[str]]] = {}
     rest: dict[str, Any] = {}
     for key, value in explorer.metadata.items():
+        if value is None:
+            # A module keeps None for each weight that it has not.
+            continue
         found = _OPTION.fullmatch(str(key))
         if found is None:
-            # A module keeps None for each weight that it has not.
-            rest |= {key: value} if value is not None else {}
-        elif found["option"] not in (PARAMS, NAMES) and value is not None and value is not False:
+            rest[key] = value
+        elif found["option"] not in (PARAMS, NAMES) and value is not False:
             options.setdefault(found["group"], {}).setdefault(found["option"], []).append(_value(value))
     shown = nsmallest(MAX_SAID, rest.items(), key=lambda item: str(item[0]).count("."))
     said = [f"{cut(str(key), _MAX_KEY)}: {_value(value)}" for key, value in shown]

@@ -171,11 +171,11 @@ def _linked(record: PassRecord | None, text: str, call: int | None) -> str:
 
 def _calm(record: PassRecord) -> str:
     """Return that no value was NaN or infinite, or the modules that returned such values."""
+    if odd := [call.title for call in record.modules() if odd_word(call.outputs.values())]:
+        return f"{listed(odd, _MAX_CLASSES)} returned NaN or Inf"
     values = [value for call in record.calls[1:] for value in call.outputs.values()]
     read = [value.figures for value in values if value.figures is not None]
     back = [figures for one in record.grads if (figures := one.figures)] + [one.grad for one in values if one.grad]
-    if odd := [call.title for call in record.modules() if odd_word(call.outputs.values())]:
-        return f"{listed(odd, _MAX_CLASSES)} returned NaN or Inf"
     if not read or any(one.is_odd for one in read) or not all(one.is_finite for one in back):
         return ""
     masks = "" if all(one.is_finite for one in read) else " except -Inf in masks"
